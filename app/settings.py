@@ -1,0 +1,78 @@
+"""What the service and the command line read from their environment."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_ROOT = Path(__file__).resolve().parents[1]
+_PREFIX = "MEDLINK_"
+_TEST_ONLY = frozenset({"MEDLINK_TEST_POSTGRES_URL"})
+
+
+class Settings(BaseSettings):
+    """Everything that can be set from outside; each field is the variable `MEDLINK_<FIELD>`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, frozen=True, extra="forbid", use_attribute_docstrings=True
+    )
+
+    host: str = "127.0.0.1"
+    """Address that the service listens on."""
+    port: int = Field(8000, ge=1, le=65535)
+    """Port that the service listens on."""
+    data_dir: Path = Path("var")
+    """Directory for what commands make: the SQLite database and the index builds."""
+    database_url: str = ""
+    """SQLAlchemy URL of the store; empty means SQLite in `data_dir`."""
+    artefacts_dir: Path = _ROOT / "artefacts"
+    """Directory of the shipped encoder and knowledge-base packs."""
+    encoder_dir: Path | None = None
+    """Encoder that `medlink index build` uses; empty means the shipped one."""
+    threads: int | None = Field(None, ge=1)
+    """Threads of the encoder and of the search; empty means the cores this process may use."""
+    build_poll_seconds: float = Field(2.0, gt=0)
+    """How often the service looks whether another index build was activated."""
+    max_mentions: int = Field(200, ge=1)
+    """Most mentions in one `POST /link`."""
+    max_bulk_mentions: int = Field(5000, ge=1)
+    """Most mentions in one JSON `POST /link/bulk`."""
+    max_mention_chars: int = Field(1000, ge=1)
+    """Longest mention, in code points."""
+    max_context_chars: int = Field(20_000, ge=1)
+    """Longest context, in code points."""
+    max_body_bytes: int = Field(8_000_000, ge=1024)
+    """Largest request body that is read."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_unknown_variables(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # pydantic-settings passes over a misspelt variable in silence.
+        known = {f"{_PREFIX}{field}".upper() for field in cls.model_fields} | _TEST_ONLY
+        unknown = sorted(v for v in os.environ if v.upper().startswith(_PREFIX) and v.upper() not in known)
+        if unknown:
+            raise ValueError(f"unknown variables {', '.join(unknown)}; valid: {', '.join(sorted(known))}")
+        return values
+
+    @model_validator(mode="after")
+    def _default_database(self) -> "Settings":
+        if not self.database_url:
+            object.__setattr__(self, "database_url", f"sqlite:///{self.data_dir / 'medlink.sqlite'}")
+        return self
+
+    @property
+    def builds_dir(self) -> Path:
+        """Directory that holds the index builds and nothing else."""
+        return self.data_dir / "builds"
+
+    @property
+    def encoder(self) -> Path:
+        """Directory of the encoder that an index build takes in."""
+        return self.encoder_dir or self.artefacts_dir / "encoder"
+
+    @property
+    def packs_dir(self) -> Path:
+        """Directory of the knowledge-base packs in the repository."""
+        return self.artefacts_dir / "kb"

@@ -1,0 +1,1 @@
+"""The `medlink` command: one module a group, heavy imports inside the commands."""

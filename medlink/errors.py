@@ -1,0 +1,72 @@
+"""Everything medlink raises on purpose.
+
+MedlinkError
+├── SourceError            a terminology or corpus file cannot be read as it is
+├── StoreError             the SQL store is missing, unreachable or of another schema version
+├── UnknownValueError      a name that must be one of a known set (source, semantic type, recipe, build) is not
+├── UnknownConceptError    no such concept in this knowledge base
+├── MentionError           a mention that cannot be linked as sent (NUL, lone surrogate, too long)
+├── EncoderError           an encoder directory is damaged, incomplete or not exportable
+├── IndexMismatchError     an index build is damaged, or was made by something else than it says
+├── NoIndexError           there is no active index build to answer from
+└── NotCalibratedError     a threshold on probability was asked of a build that has no calibration
+
+HTTP lives in `app/errors.py` only. No message carries mention text: it is patient data.
+"""
+
+
+class MedlinkError(Exception):
+    """Root of the tree; the text says what happened and what to do next."""
+
+
+class SourceError(MedlinkError):
+    """A terminology or corpus file cannot be read as it is; names the file and, where there is one, the line."""
+
+    def __init__(self, message: str, *, file: str, line: int | None = None) -> None:
+        super().__init__(f"{file}:{line}: {message}" if line is not None else f"{file}: {message}")
+        self.file = file
+        self.line = line
+
+
+class StoreError(MedlinkError):
+    """The SQL store is missing, unreachable or of another schema version."""
+
+
+class UnknownValueError(MedlinkError):
+    """A name that must be one of a known set is not; the text lists the valid ones."""
+
+    def __init__(self, kind: str, value: str, valid: list[str]) -> None:
+        shown = ", ".join(valid[:40]) + (f", ... ({len(valid)} in all)" if len(valid) > 40 else "")
+        super().__init__(f"unknown {kind} {value!r}; valid: {shown or 'none'}")
+        self.kind = kind
+        self.value = value
+        self.valid = valid
+
+
+class UnknownConceptError(MedlinkError):
+    """No such concept in this knowledge base."""
+
+
+class MentionError(MedlinkError):
+    """A mention that cannot be linked as sent; names the item, never its text."""
+
+    def __init__(self, message: str, *, item: int) -> None:
+        super().__init__(f"mention {item}: {message}")
+        self.item = item
+        self.problem = message
+
+
+class EncoderError(MedlinkError):
+    """An encoder directory is damaged, incomplete or not exportable."""
+
+
+class IndexMismatchError(MedlinkError):
+    """An index build is damaged, or was made by something else than it says."""
+
+
+class NoIndexError(MedlinkError):
+    """There is no active index build to answer from."""
+
+
+class NotCalibratedError(MedlinkError):
+    """A threshold on probability was asked of a build that has no calibration."""

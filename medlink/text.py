@@ -1,0 +1,42 @@
+"""The only two text functions, both versioned: what the encoder reads, and what the exact channel compares."""
+
+import re
+import unicodedata
+
+ENCODER_TEXT_VERSION = 1
+MATCH_KEY_VERSION = 1
+
+_BLANKS = re.compile(r"\s+")
+_TRADE_SIGNS = str.maketrans("", "", "®™℠©")
+# Every quote-like sign that stands for an apostrophe; NFKC leaves the curly ones alone.
+_APOSTROPHES = str.maketrans(dict.fromkeys("’‘‛ʼ′`´＇", "'"))
+_POSSESSIVE = re.compile(r"(?<=\w)'s?(?!\w)")
+_NOT_KEY = re.compile(r"[^\w+%]+|_+")
+
+
+def encoder_text(text: str, *, lowercase: bool) -> str:
+    """Return the form that pairs, index and query all hand to the encoder.
+
+    NFKC, control and format characters dropped, white space folded; lower case where the encoder is uncased.
+
+    >>> encoder_text("  Type\\u00a02  ﬁbrosis ", lowercase=True)
+    'type 2 fibrosis'
+    """
+    folded = unicodedata.normalize("NFKC", text)
+    folded = _BLANKS.sub(" ", "".join(c for c in folded if c.isspace() or unicodedata.category(c)[0] != "C"))
+    # Lower case can undo NFKC (a capital I with a dot), so it comes first and is normalised again.
+    return unicodedata.normalize("NFKC", folded.lower()).strip() if lowercase else folded.strip()
+
+
+def match_key(text: str) -> str:
+    """Return the key under which two names count as the same string; empty if nothing is left to compare.
+
+    Trade signs, case, accents, possessives and punctuation do not matter; letters, digits, `+` and `%` do.
+
+    >>> match_key("Crohn’s  Disease®"), match_key("crohn disease"), match_key("CD4+"), match_key("#")
+    ('crohn disease', 'crohn disease', 'cd4+', '')
+    """
+    # NFKC would spell the trade mark sign as the letters TM.
+    folded = unicodedata.normalize("NFKC", text.translate(_TRADE_SIGNS).translate(_APOSTROPHES)).casefold()
+    bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
+    return _NOT_KEY.sub(" ", _POSSESSIVE.sub("", bare)).strip()

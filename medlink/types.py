@@ -1,0 +1,201 @@
+"""The words of medlink as frozen records: what goes into the linker, what comes out, and who does the work."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Channel = Literal["exact", "lexical", "dense"]
+Status = Literal["linked", "ambiguous", "nil"]
+NilReason = Literal["below_threshold", "filtered_out", "empty_after_normalisation", "no_candidate"]
+Relation = Literal["exact", "broader"]
+
+_CUI = re.compile(r"C\d{7}")
+
+
+def curie(concept_id: str) -> str:
+    """Return the Bioregistry form of a concept id.
+
+    An id that names no vocabulary (no prefix and not a CUI) has no such form and comes back unchanged.
+
+    >>> curie("C0027051"), curie("MONDO:0005068"), curie("D009203")
+    ('umls:C0027051', 'mondo:0005068', 'D009203')
+    """
+    if _CUI.fullmatch(concept_id):
+        return f"umls:{concept_id}"
+    prefix, colon, local = concept_id.partition(":")
+    return f"{prefix.lower()}:{local}" if colon else concept_id
+
+
+def concept_id(identifier: str) -> str:
+    """Return the id under which the store knows a concept, given that id or its CURIE.
+
+    >>> concept_id("umls:C0027051"), concept_id("mondo:0005068"), concept_id("MONDO:0005068")
+    ('C0027051', 'MONDO:0005068', 'MONDO:0005068')
+    """
+    prefix, colon, local = identifier.partition(":")
+    if not colon:
+        return identifier
+    return local if prefix.lower() == "umls" else f"{prefix.upper()}:{local}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A surface form to link, with the place it was found in when that is known.
+
+    `start` and `end` are 0-based, end-exclusive code-point offsets into `context`.
+    """
+
+    text: str
+    id: str | None = None
+    context: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One string of one concept in one source."""
+
+    text: str
+    sab: str
+    tty: str = ""
+    language: str = "ENG"
+    code: str = ""
+    suppressed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticType:
+    """A semantic type of the UMLS Semantic Network, e.g. T047 Disease or Syndrome."""
+
+    tui: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A concept's identifier in a source vocabulary."""
+
+    sab: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A concept's definition as a source words it."""
+
+    sab: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """A unit of meaning of the knowledge base, whole; its preferred name is the first of `names`."""
+
+    id: str
+    preferred_name: str
+    names: tuple[Name, ...]
+    semantic_types: tuple[SemanticType, ...] = ()
+    codes: tuple[Code, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    broader: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """What became of a concept id: merged into or replaced by `successors`, or gone when there is none."""
+
+    id: str
+    successors: tuple[str, ...]
+    reason: str
+    release: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    """What a caller may choose about an answer; the same for every mention of a request."""
+
+    top_k: int = 5
+    semantic_types: frozenset[str] = frozenset()
+    sabs: frozenset[str] = frozenset()
+    threshold: float | None = None
+    channels: tuple[Channel, ...] = ("exact", "dense")
+    include_suppressed: bool = False
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """One concept that a channel found for a mention, with the name that it was found by.
+
+    `score` is a similarity, higher is better; 1.0 is an exact name.
+    """
+
+    concept_id: str
+    name: Name
+    score: float
+    is_preferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A concept offered as the answer, best first, `rank` from 1."""
+
+    rank: int
+    concept: Concept
+    name: Name
+    score: float
+    channels: tuple[tuple[Channel, float], ...]
+    probability: float | None = None
+    relation: Relation = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkResult:
+    """The answer to one mention."""
+
+    mention: Mention
+    status: Status
+    candidates: tuple[Candidate, ...] = ()
+    reason: NilReason | None = None
+    nearest: Candidate | None = None
+    ties: tuple[str, ...] = ()
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """Unit vectors, float32 (n, dim), and whether the text of each was cut to the encoder's length, bool (n,)."""
+
+    vectors: NDArray[np.float32]
+    truncated: NDArray[np.bool_]
+
+
+class Encoder(Protocol):
+    """Turns texts into unit vectors; a vector never depends on the batch that it was computed in."""
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+
+    @property
+    def lowercase(self) -> bool:
+        """Whether `encoder_text` lower-cases for this encoder."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that decides a vector: weights, tokenizer, pooling, length."""
+
+    def encode(self, texts: Sequence[str]) -> Embeddings:
+        """Encode texts that went through `encoder_text`; n = 0 gives (0, dim)."""
+
+
+class Retriever(Protocol):
+    """One channel of an index build: finds concepts for mentions."""
+
+    def search(self, mentions: Sequence[str], options: LinkOptions) -> list[list[Retrieved]]:
+        """Return, for each mention, at least `top_k` distinct concepts if they exist, best first."""
