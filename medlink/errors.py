@@ -9,7 +9,8 @@ MedlinkError
 ├── EncoderError           an encoder directory is damaged, incomplete or not exportable
 ├── IndexMismatchError     an index build is damaged, or was made by something else than it says
 ├── NoIndexError           there is no active index build to answer from
-└── NotCalibratedError     a threshold on probability was asked of a build that has no calibration
+├── NotCalibratedError     a threshold on probability was asked of a build that has no calibration
+└── LimitError             a request is larger than a documented limit
 
 HTTP lives in `app/errors.py` only. No message carries mention text: it is patient data.
 """
@@ -70,3 +71,7 @@ class NoIndexError(MedlinkError):
 
 class NotCalibratedError(MedlinkError):
     """A threshold on probability was asked of a build that has no calibration."""
+
+
+class LimitError(MedlinkError):
+    """A request is larger than a documented limit; the text says which and how large it may be."""

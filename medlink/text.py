@@ -7,19 +7,18 @@ ENCODER_TEXT_VERSION = 1
 MATCH_KEY_VERSION = 1
 
 _BLANKS = re.compile(r"\s+")
-_TRADE_SIGNS = str.maketrans("", "", "®™℠©")
-# Every quote-like sign that stands for an apostrophe; NFKC leaves the curly ones alone.
-_APOSTROPHES = str.maketrans(dict.fromkeys("’‘‛ʼ′`´＇", "'"))
+# Trade signs go, and every quote-like sign that stands for an apostrophe becomes one.
+_SIGNS = str.maketrans(dict.fromkeys("®™℠©") | dict.fromkeys("’‘‛ʼ′`´＇", "'"))
 _POSSESSIVE = re.compile(r"(?<=\w)'s?(?!\w)")
-_NOT_KEY = re.compile(r"[^\w+%]+|_+")
+_NOT_KEY = re.compile(r"(?:[^\w+%]|_)+")
 
 
 def encoder_text(text: str, *, lowercase: bool) -> str:
-    """Return the form that pairs, index and query all hand to the encoder.
+    r"""Return the form that pairs, index and query all hand to the encoder.
 
     NFKC, control and format characters dropped, white space folded; lower case where the encoder is uncased.
 
-    >>> encoder_text("  Type\\u00a02  ﬁbrosis ", lowercase=True)
+    >>> encoder_text("  Type\u00a02  ﬁbrosis ", lowercase=True)
     'type 2 fibrosis'
     """
     folded = unicodedata.normalize("NFKC", text)
@@ -36,7 +35,8 @@ def match_key(text: str) -> str:
     >>> match_key("Crohn’s  Disease®"), match_key("crohn disease"), match_key("CD4+"), match_key("#")
     ('crohn disease', 'crohn disease', 'cd4+', '')
     """
-    # NFKC would spell the trade mark sign as the letters TM.
-    folded = unicodedata.normalize("NFKC", text.translate(_TRADE_SIGNS).translate(_APOSTROPHES)).casefold()
+    # Before NFKC, which would spell the trade mark sign as the letters TM and take an acute accent apart;
+    # and after it, since it takes other letters apart into an apostrophe.
+    folded = unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS).casefold()
     bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
     return _NOT_KEY.sub(" ", _POSSESSIVE.sub("", bare)).strip()

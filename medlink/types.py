@@ -1,4 +1,4 @@
-"""The words of medlink as frozen records: what goes into the linker, what comes out, and who does the work."""
+"""The words of medlink as frozen records: what the linker takes and gives, and who does the work."""
 
 import re
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Channel = Literal["exact", "lexical", "dense"]
+CHANNELS: tuple[Channel, ...] = ("exact", "lexical", "dense")
 Status = Literal["linked", "ambiguous", "nil"]
 NilReason = Literal["below_threshold", "filtered_out", "empty_after_normalisation", "no_candidate"]
 Relation = Literal["exact", "broader"]
@@ -123,9 +124,13 @@ class LinkOptions:
     semantic_types: frozenset[str] = frozenset()
     sabs: frozenset[str] = frozenset()
     threshold: float | None = None
-    channels: tuple[Channel, ...] = ("exact", "dense")
+    channels: tuple[Channel, ...] = CHANNELS
     include_suppressed: bool = False
-    explain: bool = False
+
+    @property
+    def filtered(self) -> bool:
+        """Whether a filter may keep concepts from answering."""
+        return bool(self.semantic_types or self.sabs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,14 @@ class Retrieved:
     name: Name
     score: float
     is_preferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """What one channel found for one mention, best first; `truncated` if it did not read the whole of it."""
+
+    found: tuple[Retrieved, ...] = ()
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +182,7 @@ class LinkResult:
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """Unit vectors, float32 (n, dim), and whether the text of each was cut to the encoder's length, bool (n,)."""
+    """Unit vectors, float32 (n, dim), and whether each text was cut to the encoder's length, bool (n,)."""
 
     vectors: NDArray[np.float32]
     truncated: NDArray[np.bool_]
@@ -197,5 +210,12 @@ class Encoder(Protocol):
 class Retriever(Protocol):
     """One channel of an index build: finds concepts for mentions."""
 
-    def search(self, mentions: Sequence[str], options: LinkOptions) -> list[list[Retrieved]]:
+    def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:
         """Return, for each mention, at least `top_k` distinct concepts if they exist, best first."""
+
+
+class ConceptSource(Protocol):
+    """Where the linker gets the facts about a concept from."""
+
+    def concepts(self, ids: Sequence[str]) -> dict[str, Concept]:
+        """Return concepts by id, without their names; ids that are not there are left out."""

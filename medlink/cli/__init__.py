@@ -1,1 +1,25 @@
 """The `medlink` command: one module a group, heavy imports inside the commands."""
+
+import sys
+
+import typer
+
+from medlink.cli import evaluate, index, kb, link, serve, train
+from medlink.errors import MedlinkError
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+app.add_typer(kb.app, name="kb", help="Load knowledge bases into the store.")
+app.add_typer(index.app, name="index", help="Build, check and switch index builds.")
+app.add_typer(train.app, name="train", help="Train and export encoders (needs the train extra).")
+app.command("link")(link.link)
+app.command("serve")(serve.serve)
+app.command("eval")(evaluate.evaluate)
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line on stderr and exit code 1."""
+    try:
+        app()
+    except MedlinkError as error:
+        sys.stderr.write(f"medlink: {error}\n")
+        raise SystemExit(1) from None

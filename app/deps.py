@@ -1,0 +1,52 @@
+"""What endpoints are given: settings, the active index build, and a body that is JSON."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from app.answers import IndexOut
+from app.errors import UnsupportedMediaTypeError
+from app.serving import ActiveBuilds
+from app.settings import Settings
+from index.store import IndexBuild
+
+
+def get_settings(request: Request) -> Settings:
+    """Return the settings that the app was created with."""
+    settings: Settings = request.state.settings
+    return settings
+
+
+def get_builds(request: Request) -> ActiveBuilds:
+    """Return what follows the active build."""
+    builds: ActiveBuilds = request.state.builds
+    return builds
+
+
+def get_build(request: Request) -> IndexBuild:
+    """Return the build that this request is answered from, whole.
+
+    Raises:
+        NoIndexError: There is none.
+    """
+    return get_builds(request).current()
+
+
+def require_json(request: Request) -> None:
+    """Refuse a body of another content type.
+
+    Raises:
+        UnsupportedMediaTypeError: It is not JSON.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise UnsupportedMediaTypeError
+
+
+def describe_index(build: IndexBuild) -> IndexOut:
+    """Return which build answers; curation comes with its own revision once there is any."""
+    return IndexOut(id=build.id, curation_revision=0, channels=list(build.linker.channels))
+
+
+SettingsDep = Annotated[Settings, Depends(get_settings)]
+BuildsDep = Annotated[ActiveBuilds, Depends(get_builds)]
+BuildDep = Annotated[IndexBuild, Depends(get_build)]

@@ -1,0 +1,181 @@
+"""Errors as the client sees them: application/problem+json, one table, and no word of a mention."""
+
+import re
+import traceback
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from medlink.errors import (
+    EncoderError,
+    IndexMismatchError,
+    LimitError,
+    MedlinkError,
+    MentionError,
+    NoIndexError,
+    NotCalibratedError,
+    SourceError,
+    StoreError,
+    UnknownConceptError,
+    UnknownValueError,
+)
+
+STATUS: dict[type[MedlinkError], int] = {
+    SourceError: 500,
+    StoreError: 503,
+    UnknownValueError: 422,
+    UnknownConceptError: 404,
+    MentionError: 422,
+    EncoderError: 503,
+    IndexMismatchError: 503,
+    NoIndexError: 503,
+    NotCalibratedError: 422,
+    LimitError: 413,
+}
+_CODES = {
+    400: "malformed_body",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "limit",
+    415: "unsupported_media_type",
+}
+_RETRY_AFTER = {"Retry-After": "5"}
+_log = structlog.get_logger()
+
+
+class UnsupportedMediaTypeError(HTTPException):
+    """A body that is not plain JSON."""
+
+    def __init__(self) -> None:
+        super().__init__(415, "send application/json without a content encoding")
+
+
+def code_of(error: MedlinkError) -> str:
+    """Return the `code` under which an error is known to clients.
+
+    >>> code_of(NoIndexError())
+    'no_index'
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
+
+
+def problem(status: int, code: str, detail: str, **more: Any) -> JSONResponse:  # noqa: ANN401  # any JSON
+    """Return a problem+json response (RFC 9457)."""
+    return JSONResponse(
+        {"type": "about:blank", "status": status, "code": code, "detail": detail, **more},
+        status_code=status,
+        headers=_RETRY_AFTER if status == 503 else None,
+        media_type="application/problem+json",
+    )
+
+
+PROBLEM_SCHEMA = {
+    "type": "object",
+    "required": ["type", "status", "code", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string"},
+        "detail": {"type": "string"},
+    },
+}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI `responses` of a route that may answer with these error statuses."""
+    content = {"application/problem+json": {"schema": PROBLEM_SCHEMA}}
+    return {status: {"description": "Problem", "content": content} for status in statuses}
+
+
+def install(app: FastAPI, *, max_body_bytes: int) -> None:
+    """Map every error to a problem response, and refuse bodies that are not plain or too large while they arrive."""
+
+    @app.exception_handler(MedlinkError)
+    async def on_medlink(request: Request, error: MedlinkError) -> JSONResponse:
+        more = {"item": error.item} if isinstance(error, MentionError) else {}
+        return problem(STATUS[type(error)], code_of(error), str(error), **more)
+
+    @app.exception_handler(RequestValidationError)
+    async def on_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        # FastAPI's own handler sends the input back, and a lone surrogate in it makes that a 500.
+        return problem(
+            422, "invalid_request", "the request is not as documented", errors=validation_errors(error.errors())
+        )
+
+    @app.exception_handler(HTTPException)
+    async def on_http(request: Request, error: HTTPException) -> JSONResponse:
+        response = problem(error.status_code, _CODES.get(error.status_code, "http_error"), error.detail)
+        response.headers.update(error.headers or {})
+        return response
+
+    app.add_middleware(PlainBody, max_body_bytes=max_body_bytes)
+    app.add_middleware(Shield)
+
+
+def validation_errors(errors: Any) -> list[dict[str, Any]]:  # noqa: ANN401  # pydantic's list of error dicts
+    """Return pydantic errors with place, kind and message, without anything that the client sent."""
+    kept = []
+    for error in errors:
+        # The last step of an unexpected key's place is that key, which is input too.
+        place = error["loc"][:-1] if error["type"] == "extra_forbidden" else error["loc"]
+        kept.append({"loc": list(place), "type": error["type"], "msg": error["msg"]})
+    return kept
+
+
+class PlainBody:
+    """Stops reading a request body that is encoded or grows over the limit, announced or not."""
+
+    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+        self._app = app
+        self._limit = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with a `receive` that refuses."""
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        announced = headers.get("content-length", "")
+        over = announced.isdecimal() and int(announced[:20]) > self._limit
+        encoded = headers.get("content-encoding", "identity").lower() != "identity"
+        received = 0
+
+        async def counted() -> Message:
+            nonlocal received
+            if encoded:
+                raise UnsupportedMediaTypeError
+            message = {} if over else await receive()
+            received += len(message.get("body", b""))
+            if over or received > self._limit:
+                raise HTTPException(413, f"the body is larger than max_body_bytes = {self._limit}")
+            return message
+
+        await self._app(scope, counted, send)
+
+
+class Shield:
+    """Answers what nobody foresaw with a bare 500 and logs where it happened, never what was in it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and catch what comes out of it."""
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:  # noqa: BLE001  # the last place that can keep its message out of the log
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            _log.error("unexpected_error", kind=type(error).__name__, file=frame.filename, line=frame.lineno)
+            if scope["type"] != "http" or started:
+                return
+            await problem(500, "internal", "unexpected error; the log says where")(scope, receive, send)

@@ -1,0 +1,56 @@
+"""Assembles the service: settings in, FastAPI app out."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TypedDict
+
+from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
+
+from app import errors
+from app.routes import concepts, health, link
+from app.serving import ActiveBuilds
+from app.settings import Settings
+from index.store import IndexBuild
+from medlink import __version__
+
+
+class State(TypedDict):
+    """What every request finds in `request.state`."""
+
+    settings: Settings
+    builds: ActiveBuilds
+
+
+def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAPI:
+    """Return the service.
+
+    Args:
+        settings: Where the store and the builds are, and the limits.
+        build: Answer from this build and follow nothing; for tests and for embedding.
+    """
+    builds = ActiveBuilds(settings, build=build)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[State]:
+        following = None if build else asyncio.create_task(_follow(builds, settings.build_poll_seconds))
+        yield State(settings=settings, builds=builds)
+        if following:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    # A tracer that someone configures for the whole process would record exceptions with their text.
+    silent: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
+    app = FastAPI(title="medlink", version=__version__, lifespan=lifespan, telemetry=silent)
+    errors.install(app, max_body_bytes=settings.max_body_bytes)
+    for routes in (link, concepts, health):
+        app.include_router(routes.router)
+    return app
+
+
+async def _follow(builds: ActiveBuilds, every: float) -> None:
+    while True:
+        await asyncio.to_thread(builds.refresh)
+        await asyncio.sleep(every)

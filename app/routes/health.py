@@ -1,0 +1,62 @@
+"""`/livez`, `/readyz`, `/info`: is it up, can it answer, and with what."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from app.deps import BuildDep, BuildsDep, SettingsDep
+from app.errors import problems
+from medlink import __version__
+
+router = APIRouter(tags=["health"])
+
+
+class Live(BaseModel):
+    """The process answers."""
+
+    status: str = "live"
+
+
+class Ready(BaseModel):
+    """The process can link; `refused` names builds that were activated and could not be loaded, with the reason."""
+
+    status: str
+    index: str
+    refused: dict[str, str]
+
+
+class Info(BaseModel):
+    """What answers, where its content comes from, and the limits of a request."""
+
+    version: str
+    index: dict[str, Any]
+    limits: dict[str, int]
+
+
+@router.get("/livez")
+async def livez() -> Live:
+    """Say that the process is up."""
+    return Live()
+
+
+@router.get("/readyz", responses=problems(503), response_model=Ready)
+def readyz(builds: BuildsDep) -> Ready | JSONResponse:
+    """Say whether mentions can be linked; `degraded` means on an older build than the activated one."""
+    build = builds.current()
+    return Ready(status="degraded" if builds.refused else "ready", index=build.id, refused=dict(builds.refused))
+
+
+@router.get("/info", responses=problems(503))
+def info(build: BuildDep, settings: SettingsDep) -> Info:
+    """Describe the active index build, its sources and terms, and the limits of a request."""
+    shown = ("id", "created_at", "counts", "sources", "encoder", "text", "recipe", "metric", "measured_recall")
+    limits = {name: getattr(settings, name) for name in type(settings).model_fields if name.startswith("max_")}
+    index = {key: build.manifest[key] for key in shown}
+    vocabulary = {
+        "channels": build.linker.channels,
+        "sabs": build.arrays.sabs,
+        "semantic_types": build.arrays.tuis,
+    }
+    return Info(version=__version__, index={**index, **vocabulary}, limits=limits)

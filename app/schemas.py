@@ -1,0 +1,87 @@
+"""What a client sends, as pydantic models; pinned by docs/api/openapi.json."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+
+from medlink.types import CHANNELS, Channel, LinkOptions, Mention
+
+Include = Literal["codes", "types", "definition", "suppressed"]
+
+
+class _In(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class MentionIn(_In):
+    """A mention with what is known about where it was found."""
+
+    text: str
+    id: str | None = None
+    """Given back with the result."""
+    context: str | None = None
+    """The text around the mention."""
+    start: int | None = Field(None, ge=0)
+    """Where the mention begins in the context: 0-based, in code points."""
+    end: int | None = Field(None, ge=0)
+    """Where it ends, exclusive."""
+
+    def mention(self) -> Mention:
+        """Return the domain record."""
+        return Mention(self.text, self.id, self.context, self.start, self.end)
+
+
+def _kind(value: object) -> str:
+    return "text" if isinstance(value, str) else "mention"
+
+
+AnyMention = Annotated[Annotated[str, Tag("text")] | Annotated[MentionIn, Tag("mention")], Discriminator(_kind)]
+_UNCHECKED = {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/MentionIn"}]}
+
+
+class Options(_In):
+    """What a caller may choose about an answer."""
+
+    top_k: int = Field(5, ge=1, le=100)
+    """Distinct concepts a mention."""
+    semantic_types: list[str] = []
+    """Answer only with concepts of one of these types (TUI)."""
+    sabs: list[str] = []
+    """Answer only with concepts that have a name or a code in one of these sources."""
+    threshold: float | None = Field(None, ge=0, le=1)
+    """Least probability of a link; needs an index build with calibration."""
+    channels: list[Channel] = Field(list(CHANNELS), min_length=1)
+    """Ways to find candidates; those that the index build lacks are left out, `index.channels` names those it has."""
+    composites: bool = True
+    """Split composite mentions; without effect on index builds that do not."""
+    include: list[Include] = ["codes", "types"]
+    """Parts of a candidate to send; `suppressed` lets suppressed names answer."""
+    explain: bool = False
+    """Send the score of every channel and the source of the matched name."""
+
+    def options(self) -> LinkOptions:
+        """Return the domain record."""
+        return LinkOptions(
+            top_k=self.top_k,
+            semantic_types=frozenset(self.semantic_types),
+            sabs=frozenset(self.sabs),
+            threshold=self.threshold,
+            channels=tuple(c for c in CHANNELS if c in self.channels),
+            include_suppressed="suppressed" in self.include,
+        )
+
+
+class LinkRequest(Options):
+    """Mentions to link; one bad mention refuses the request."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"mentions": ["heart attack"]}]})
+
+    mentions: list[AnyMention]
+
+
+class BulkRequest(Options):
+    """Many mentions to link; a bad mention gets an error in its place and the others their answers."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"mentions": ["heart attack", "asthma"]}]})
+
+    mentions: Annotated[list[Any], WithJsonSchema({"type": "array", "items": _UNCHECKED})]

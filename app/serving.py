@@ -1,0 +1,100 @@
+"""Which index build answers: follows the active-build row, and keeps the last good build if the new one is bad."""
+
+import threading
+from collections.abc import Iterator
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.settings import Settings
+from index.store import BuildStore, IndexBuild
+from medlink.errors import IndexMismatchError, NoIndexError, StoreError
+from medlink.kb.builds import Builds
+from medlink.kb.database import check_schema, open_engine
+
+_NO_INDEX = "no index build is active; run `medlink kb load open` and `medlink index build`"
+_log = structlog.get_logger()
+
+
+class ActiveBuilds:
+    """Holds the build that answers now; `refresh` may be called from one thread while others read."""
+
+    def __init__(self, settings: Settings, *, build: IndexBuild | None = None) -> None:
+        self._settings = settings
+        self._store = BuildStore(settings.builds_dir)
+        self._records: Builds | None = None
+        self._build = build
+        self._generation = -1
+        self._refreshing = threading.Lock()
+        self.refused: dict[str, str] = {}
+        """Builds that could not be loaded although they are, or once were, the active one; with the reason."""
+
+    def current(self) -> IndexBuild:
+        """Return the build that answers.
+
+        Raises:
+            NoIndexError: There is none; the text gives the reason or the command that makes one.
+        """
+        build = self._build
+        if build is None:
+            raise NoIndexError("; ".join(self.refused.values()) or _NO_INDEX)
+        return build
+
+    def refresh(self) -> None:
+        """Load the active build if another one was activated; an unreachable store or a bad build changes nothing."""
+        with self._refreshing:
+            try:
+                self._follow(self._registry())
+            except (StoreError, SQLAlchemyError) as error:
+                # An answer needs no SQL, so serving goes on; SQLAlchemy's own text may hold values.
+                reason = str(error) if isinstance(error, StoreError) else type(error).__name__
+                _log.warning("store_unavailable", reason=reason)
+
+    def _registry(self) -> Builds:
+        if self._records is None:
+            engine = open_engine(self._settings.database_url)
+            check_schema(engine)
+            self._records = Builds(engine)
+        return self._records
+
+    def _follow(self, records: Builds) -> None:
+        active = records.active_build()
+        if active is None or active.generation == self._generation:
+            return
+        self._generation = active.generation
+        self.refused = {}
+        for build_id in self._in_order(records, active.build_id):
+            if self._build is not None and self._build.id == build_id:
+                return
+            try:
+                self._build = self._store.open(build_id, threads=self._settings.threads)
+            except IndexMismatchError as error:
+                self.refused[build_id] = str(error)
+                _log.error("build_refused", build=build_id, reason=str(error))
+            else:
+                _log.info("build_loaded", build=build_id, generation=active.generation)
+                return
+
+    def _in_order(self, records: Builds, active: str) -> Iterator[str]:
+        yield active
+        if self._build is not None:
+            yield self._build.id
+        earlier = dict.fromkeys(activation.build_id for activation in records.activations())
+        yield from (build_id for build_id in earlier if build_id != active)
+
+
+def load_active_build(settings: Settings) -> IndexBuild:
+    """Return the active build for use in this process.
+
+    Raises:
+        NoIndexError: None is active.
+        IndexMismatchError: The active one is damaged.
+        StoreError: The store cannot be read.
+    """
+    engine = open_engine(settings.database_url)
+    check_schema(engine)
+    active = Builds(engine).active_build()
+    engine.dispose()
+    if active is None:
+        raise NoIndexError(_NO_INDEX)
+    return BuildStore(settings.builds_dir).open(active.build_id, threads=settings.threads)

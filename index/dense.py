@@ -1,0 +1,203 @@
+"""The dense channel: nearest names by vector. The only code that sees FAISS and its rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import Bools, NameArrays, Ragged
+from index.recipes import Recipe
+from index.snapshot import Snapshot
+from medlink.errors import IndexMismatchError
+from medlink.text import encoder_text
+from medlink.types import Encoder, LinkOptions, Retrieval, Retrieved
+
+FILE = "dense.faiss"
+ROWS = "dense_rows"
+Vectors = NDArray[np.float32]
+
+_DECIMALS = 4
+# Mentions searched at once: enough for FAISS to use a matrix product, few enough that rescoring stays small.
+_TOGETHER = 256
+_FIRST_FETCH = 32
+# A graph is poor at long lists and at narrow filters; from here on looking at every allowed vector is better.
+_GRAPH_FETCH = 2048
+_GRAPH_ROWS = 20_000
+
+
+class DenseWriter:
+    """Fills a FAISS index with the vectors of the distinct encoder texts, in row order."""
+
+    def __init__(self, recipe: Recipe, dim: int) -> None:
+        self._index = faiss.index_factory(dim, recipe.factory, faiss.METRIC_INNER_PRODUCT)
+
+    def add(self, vectors: Vectors) -> None:
+        """Append unit vectors, float32 (n, dim); the first batch also trains what needs training."""
+        if not self._index.is_trained:
+            self._index.train(vectors)
+        self._index.add(vectors)
+
+    def save(self, directory: Path, row_of_name: NDArray[np.int32]) -> None:
+        """Write the index and which names stand behind each row."""
+        Ragged.group(row_of_name, self._index.ntotal).save(directory, ROWS)
+        faiss.write_index(self._index, str(directory / FILE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """Concepts found for a run of queries, sorted by query, then score, then concept; all arrays (m,)."""
+
+    query: NDArray[np.int64]
+    concept: NDArray[np.int32]
+    name: NDArray[np.int32]
+    score: NDArray[np.float64]
+
+    def take(self, which: NDArray[np.int64] | Bools) -> "_Scored":
+        return _Scored(self.query[which], self.concept[which], self.name[which], self.score[which])
+
+
+class DenseRetriever:
+    """Finds the concepts whose names lie nearest to a mention; exhaustive where the recipe is."""
+
+    def __init__(
+        self, directory: Path, recipe: Recipe, *, encoder: Encoder, arrays: NameArrays, snapshot: Snapshot
+    ) -> None:
+        try:
+            self._index = faiss.read_index(str(directory / FILE), faiss.IO_FLAG_MMAP_IFC)
+        except RuntimeError as error:
+            raise IndexMismatchError(f"{FILE} cannot be read; run `medlink index build`") from error
+        if self._index.d != encoder.dim:
+            raise IndexMismatchError(f"{FILE} has {self._index.d} dimensions, its encoder {encoder.dim}")
+        self._recipe = recipe
+        self._encoder = encoder
+        self._arrays = arrays
+        self._snapshot = snapshot
+        self._names_of_row = Ragged.load(directory, ROWS)
+
+    def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:
+        """Return, for each mention, `top_k` distinct concepts if they exist, best first.
+
+        Equal scores are ordered by concept id. A mention of nothing but blanks finds nothing.
+        """
+        texts = [encoder_text(mention, lowercase=self._encoder.lowercase) for mention in mentions]
+        distinct = sorted({text for text in texts if text})
+        encoded = self._encoder.encode(distinct)
+        nearest = self.nearest(encoded.vectors, options)
+        found = {
+            text: Retrieval(tuple(concepts), bool(cut))
+            for text, concepts, cut in zip(distinct, nearest, encoded.truncated, strict=True)
+        }
+        return [found.get(text, Retrieval()) for text in texts]
+
+    def nearest(self, vectors: Vectors, options: LinkOptions) -> list[list[Retrieved]]:
+        """Return the concepts that `search` finds, for unit vectors (n, dim)."""
+        allowed = self._arrays.allowed(options)
+        rows = None if allowed is None else np.flatnonzero(self._names_of_row.any(allowed))
+        found: list[list[Retrieved]] = []
+        for start in range(0, len(vectors), _TOGETHER):
+            part = vectors[start : start + _TOGETHER]
+            scored = list(self._best_concepts(part, options.top_k, allowed, rows))
+            found += self._retrieved(scored, len(part))
+        return found
+
+    def recall(self, vectors: Vectors, k: int = 10) -> float:
+        """Return which share of the true k nearest rows a search finds, for unit vectors (n, dim)."""
+        k = min(k, self._index.ntotal)
+        found, true = (
+            self._rescore(vectors, rows) for rows in (self._near_rows(vectors, k, None), self._scan(vectors, k, None))
+        )
+        # Equal names are equally near: what counts is to be as near as the k-th.
+        return float((found >= true.min(axis=1, keepdims=True)).mean())
+
+    def _best_concepts(
+        self, vectors: Vectors, k: int, allowed: Bools | None, rows: NDArray[np.int64] | None
+    ) -> Iterator[_Scored]:
+        """Yield the k best concepts of every query, fetching more names until that many are found."""
+        total = self._index.ntotal if rows is None else len(rows)
+        pending = np.arange(len(vectors))
+        fetch = min(max(2 * k, _FIRST_FETCH), total)
+        while len(pending) and total:
+            near = self._near_rows(vectors[pending], fetch, rows)
+            scores = self._rescore(vectors[pending], near)
+            scored = self._collapse(pending, near, scores, allowed)
+            rank = _rank_in_query(scored.query)
+            kth = np.full(len(vectors), np.inf)
+            kth[scored.query[rank == k - 1]] = scored.score[rank == k - 1]
+            # Ties with the last one fetched may lie just beyond it, so the list must reach strictly below.
+            done = (scores.min(axis=1) < kth[pending]) & np.isfinite(kth[pending]) | (fetch >= total)
+            yield scored.take((rank < k) & np.isin(scored.query, pending[done]))
+            pending = pending[~done]
+            fetch = min(fetch * 4, total)
+
+    def _near_rows(self, vectors: Vectors, fetch: int, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """Return the rows of the nearest names, (n, fetch); -1 where a graph search came back short."""
+        if not self._recipe.exact and (fetch > _GRAPH_FETCH or (rows is not None and len(rows) <= _GRAPH_ROWS)):
+            return self._scan(vectors, fetch, rows)
+        selector = None if rows is None else faiss.IDSelectorBatch(rows)
+        if self._recipe.exact:
+            parameters = faiss.SearchParameters(sel=selector) if selector else None
+        else:
+            effort = max(self._recipe.effort, 2 * fetch)
+            parameters = faiss.SearchParametersHNSW(sel=selector, efSearch=effort)
+        return np.asarray(self._index.search(vectors, fetch, params=parameters)[1])
+
+    def _scan(self, vectors: Vectors, fetch: int, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """Do without the graph: compare with every allowed vector."""
+        rows = np.arange(self._index.ntotal) if rows is None else rows
+        scores = np.concatenate(
+            [vectors @ self._index.reconstruct_batch(part).T for part in np.array_split(rows, len(rows) // 65536 + 1)],
+            axis=1,
+        )
+        return rows[np.argsort(-scores, axis=1, kind="stable")[:, :fetch]]
+
+    def _rescore(self, vectors: Vectors, near: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return cosines, rounded, that depend on the two vectors alone; FAISS's own vary with the batch size."""
+        stored = self._index.reconstruct_batch(np.maximum(near, 0).ravel()).reshape(*near.shape, -1)
+        products = np.multiply(stored, vectors[:, None, :], dtype=np.float64)  # (n, fetch, dim)
+        return np.where(near < 0, -np.inf, np.round(products.sum(axis=-1), _DECIMALS))
+
+    def _collapse(
+        self,
+        queries: NDArray[np.int64],
+        near: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        allowed: Bools | None,
+    ) -> _Scored:
+        """Turn names into concepts: every concept once a query, by its best name."""
+        # FAISS pads a short result with row -1, which Python reads as "the last row".
+        q, place = np.nonzero(near >= 0)
+        row = near[q, place]
+        start, length = self._names_of_row.offsets[row], np.diff(self._names_of_row.offsets)[row]
+        source = np.repeat(np.arange(len(row)), length)
+        within = np.arange(len(source)) - np.repeat(np.cumsum(length) - length, length)
+        name = self._names_of_row.values[start[source] + within]
+        all_names = _Scored(queries[q[source]], self._arrays.concept_of_name[name], name, scores[q, place][source])
+        if allowed is not None:
+            all_names = all_names.take(allowed[name])
+        # A concept's names are numbered preferred name first.
+        order = np.lexsort((all_names.name, -all_names.score, all_names.concept, all_names.query))
+        ordered = all_names.take(order)
+        first = np.ones(len(order), np.bool_)
+        first[1:] = (np.diff(ordered.query) != 0) | (np.diff(ordered.concept) != 0)
+        best = ordered.take(first)
+        # Concepts are numbered in the order of their ids.
+        return best.take(np.lexsort((best.concept, -best.score, best.query)))
+
+    def _retrieved(self, scored: list[_Scored], queries: int) -> list[list[Retrieved]]:
+        names = self._snapshot.names(sorted({int(n) for s in scored for n in s.name}))
+        ids = self._snapshot.concept_ids(sorted({int(c) for s in scored for c in s.concept}))
+        found: list[list[Retrieved]] = [[] for _ in range(queries)]
+        for part in scored:
+            for q, c, n, score in zip(part.query, part.concept, part.name, part.score, strict=True):
+                row = names[int(n)]
+                found[q].append(Retrieved(ids[int(c)], row.name, float(score), row.is_preferred))
+        return found
+
+
+def _rank_in_query(query: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of each entry within its run of equal values, from 0."""
+    starts = np.flatnonzero(np.diff(query, prepend=-1))
+    return np.arange(len(query)) - np.repeat(starts, np.diff(starts, append=len(query)))

@@ -1,0 +1,38 @@
+"""The exact channel: concepts that own a name with the mention's match key; never depends on vectors."""
+
+from collections.abc import Sequence
+
+from index.arrays import NameArrays
+from index.snapshot import NameRow, Snapshot
+from medlink.text import match_key
+from medlink.types import LinkOptions, Retrieval, Retrieved
+
+SCORE = 1.0
+
+
+class ExactRetriever:
+    """Looks mentions up by match key; every concept that owns the string comes back."""
+
+    def __init__(self, *, arrays: NameArrays, snapshot: Snapshot) -> None:
+        self._arrays = arrays
+        self._snapshot = snapshot
+
+    def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:
+        """Return, for each mention, all concepts with that name, those first whose preferred name it is."""
+        keys = [match_key(mention) for mention in mentions]
+        rows = self._snapshot.names_by_key(sorted({key for key in keys if key}))
+        allowed = self._arrays.allowed(options)
+        if allowed is not None:
+            rows = {key: [r for r in named if allowed[r.number]] for key, named in rows.items()}
+        ids = self._snapshot.concept_ids(sorted({r.concept for named in rows.values() for r in named}))
+        return [
+            Retrieval(_best_names(mention, rows.get(key, []), ids)) for mention, key in zip(mentions, keys, strict=True)
+        ]
+
+
+def _best_names(mention: str, rows: list[NameRow], ids: dict[int, str]) -> tuple[Retrieved, ...]:
+    best: dict[int, NameRow] = {}
+    for row in sorted(rows, key=lambda r: (r.name.text != mention, not r.is_preferred, r.number)):
+        best.setdefault(row.concept, row)
+    found = [Retrieved(ids[row.concept], row.name, SCORE, row.is_preferred) for row in best.values()]
+    return tuple(sorted(found, key=lambda r: (not r.is_preferred, r.concept_id)))

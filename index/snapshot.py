@@ -1,0 +1,186 @@
+"""The read-only copy of all concept data that an answer needs, in one SQLite file a build."""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medlink.errors import UnknownConceptError
+from medlink.text import match_key
+from medlink.types import Code, Concept, Definition, Name, Retirement, SemanticType
+
+FILE = "concepts.sqlite"
+_SCHEMA = """
+CREATE TABLE concept (number INTEGER PRIMARY KEY, id TEXT NOT NULL, preferred TEXT NOT NULL, facts TEXT NOT NULL);
+CREATE TABLE name (number INTEGER PRIMARY KEY, concept INTEGER NOT NULL, text TEXT NOT NULL, key TEXT NOT NULL,
+    sab TEXT NOT NULL, tty TEXT NOT NULL, language TEXT NOT NULL, code TEXT NOT NULL, suppressed INTEGER NOT NULL,
+    preferred INTEGER NOT NULL);
+CREATE TABLE code (sab TEXT NOT NULL, code TEXT NOT NULL, concept INTEGER NOT NULL);
+CREATE TABLE retired (id TEXT PRIMARY KEY, successors TEXT NOT NULL, reason TEXT NOT NULL, release TEXT NOT NULL);
+"""
+_INDEXES = """
+CREATE UNIQUE INDEX concept_id ON concept (id);
+CREATE INDEX name_key ON name (key);
+CREATE INDEX name_concept ON name (concept);
+CREATE INDEX code_code ON code (code, sab);
+"""
+# SQLite takes at most 32,766 bound values; a few hundred is as fast.
+_SLICE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NameRow:
+    """A name of the snapshot with the numbers that the build's arrays use for it and its concept."""
+
+    number: int
+    concept: int
+    name: Name
+    is_preferred: bool
+
+
+class SnapshotWriter:
+    """Writes concepts in the order they come, numbering concepts and names from 0."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path)
+        self._connection.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;" + _SCHEMA)
+        self.concepts = 0
+        self.names = 0
+
+    def add(self, concept: Concept) -> None:
+        """Append one concept with all its names; the first name is the preferred one."""
+        facts = {
+            "types": [[t.tui, t.name] for t in concept.semantic_types],
+            "codes": [[c.sab, c.code] for c in concept.codes],
+            "definitions": [[d.sab, d.text] for d in concept.definitions],
+            "broader": list(concept.broader),
+        }
+        number = self.concepts
+        row = (number, concept.id, concept.preferred_name, json.dumps(facts, ensure_ascii=False))
+        self._connection.execute("INSERT INTO concept VALUES (?,?,?,?)", row)
+        self._connection.executemany(
+            "INSERT INTO name VALUES (?,?,?,?,?,?,?,?,?,?)",
+            (
+                (
+                    self.names + i,
+                    number,
+                    n.text,
+                    match_key(n.text),
+                    n.sab,
+                    n.tty,
+                    n.language,
+                    n.code,
+                    n.suppressed,
+                    i == 0,
+                )
+                for i, n in enumerate(concept.names)
+            ),
+        )
+        self._connection.executemany(
+            "INSERT INTO code VALUES (?,?,?)", ((c.sab, c.code, number) for c in concept.codes)
+        )
+        self.concepts += 1
+        self.names += len(concept.names)
+
+    def retire(self, retirement: Retirement) -> None:
+        """Note what became of a concept id that is no longer in use."""
+        row = (retirement.id, json.dumps(retirement.successors), retirement.reason, retirement.release)
+        self._connection.execute("INSERT INTO retired VALUES (?,?,?,?)", row)
+
+    def close(self) -> None:
+        """Build the lookup tables and close the file."""
+        self._connection.executescript(_INDEXES + "PRAGMA optimize;")
+        self._connection.close()
+
+
+class Snapshot:
+    """Reads a build's concept data, memory-mapped; safe to share between threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        self._local = threading.local()
+
+    def names_by_key(self, keys: Sequence[str]) -> dict[str, list[NameRow]]:
+        """Return the names under each match key, in name order; keys without names are left out."""
+        found: dict[str, list[NameRow]] = {}
+        for row in self._in("SELECT * FROM name WHERE key IN", keys):
+            found.setdefault(row[3], []).append(_name_row(row))
+        for rows in found.values():
+            rows.sort(key=lambda r: r.number)
+        return found
+
+    def names(self, numbers: Sequence[int]) -> dict[int, NameRow]:
+        """Return names by number."""
+        return {row[0]: _name_row(row) for row in self._in("SELECT * FROM name WHERE number IN", numbers)}
+
+    def concept_ids(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return concept ids by number."""
+        return dict(self._in("SELECT number,id FROM concept WHERE number IN", numbers))
+
+    def concepts(self, ids: Sequence[str]) -> dict[str, Concept]:
+        """Return concepts by id, without their names; ids that are not there are left out."""
+        return {row[1]: _concept(row, ()) for row in self._in("SELECT * FROM concept WHERE id IN", ids)}
+
+    def concept(self, concept_id: str) -> Concept:
+        """Return one concept with all its names.
+
+        Raises:
+            UnknownConceptError: No concept has this id.
+        """
+        row = self._one("SELECT * FROM concept WHERE id=?", concept_id)
+        if row is None:
+            raise UnknownConceptError("no concept has this id in the active index build")
+        names = self._connection.execute("SELECT * FROM name WHERE concept=? ORDER BY number", (row[0],))
+        return _concept(row, tuple(_name_row(n).name for n in names))
+
+    def coded(self, sab: str, code: str) -> list[str]:
+        """Return the ids of all concepts that carry a code, in order; one code may belong to several."""
+        query = (
+            "SELECT DISTINCT concept.id FROM code JOIN concept ON concept.number = code.concept"
+            " WHERE code.sab=? COLLATE NOCASE AND code.code IN (?,?) ORDER BY concept.id"
+        )
+        # Ontologies write their own prefix into the code (MONDO:0005068), MeSH and OMIM do not.
+        return [row[0] for row in self._connection.execute(query, (sab, code, f"{sab}:{code}"))]
+
+    def retirement(self, concept_id: str) -> Retirement | None:
+        """Return what became of a retired id, or None if it was never retired."""
+        row = self._one("SELECT * FROM retired WHERE id=?", concept_id)
+        return Retirement(row[0], tuple(json.loads(row[1])), row[2], row[3]) if row else None
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        if not hasattr(self._local, "connection"):
+            self._local.connection = sqlite3.connect(self._uri, uri=True)
+            self._local.connection.execute(f"PRAGMA mmap_size={1 << 40}")
+        connection: sqlite3.Connection = self._local.connection
+        return connection
+
+    def _in(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        for start in range(0, len(values), _SLICE):
+            part = values[start : start + _SLICE]
+            yield from self._connection.execute(f"{query} ({','.join('?' * len(part))})", part)
+
+    def _one(self, query: str, value: str) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None = self._connection.execute(query, (value,)).fetchone()
+        return row
+
+
+def _name_row(row: tuple[Any, ...]) -> NameRow:
+    number, concept, text, _key, sab, tty, language, code, suppressed, preferred = row
+    return NameRow(number, concept, Name(text, sab, tty, language, code, bool(suppressed)), bool(preferred))
+
+
+def _concept(row: tuple[Any, ...], names: tuple[Name, ...]) -> Concept:
+    facts = json.loads(row[3])
+    return Concept(
+        id=row[1],
+        preferred_name=row[2],
+        names=names,
+        semantic_types=tuple(SemanticType(*t) for t in facts["types"]),
+        codes=tuple(Code(*c) for c in facts["codes"]),
+        definitions=tuple(Definition(*d) for d in facts["definitions"]),
+        broader=tuple(facts["broader"]),
+    )

@@ -1,0 +1,159 @@
+"""Index builds on disk: immutable directories that are published whole and loaded only if undamaged."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from index import snapshot
+from index.arrays import NameArrays
+from index.dense import DenseRetriever
+from index.exact import ExactRetriever
+from index.recipes import Recipe
+from index.snapshot import Snapshot
+from medlink.encoders import load_encoder
+from medlink.errors import EncoderError, IndexMismatchError, UnknownValueError
+from medlink.linking.linker import Linker
+from medlink.manifest import find_damage, read_manifest
+from medlink.text import ENCODER_TEXT_VERSION, MATCH_KEY_VERSION
+from medlink.types import LinkOptions
+
+FORMAT = 1
+ENCODER = "encoder"
+TEXT_VERSIONS = {"encoder_text": ENCODER_TEXT_VERSION, "match_key": MATCH_KEY_VERSION}
+_UNFINISHED = ".tmp-"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuild:
+    """A loaded build: everything that an answer reads."""
+
+    id: str
+    manifest: dict[str, Any]
+    linker: Linker
+    snapshot: Snapshot
+    arrays: NameArrays
+    dense: DenseRetriever
+
+
+def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
+    """Check a build against its manifest, load it, and ask its probe mentions.
+
+    Raises:
+        IndexMismatchError: A file is damaged or missing, the encoder is not the one the vectors were made
+            with, the text versions differ from this code's, or a probe is answered differently.
+    """
+    facts = _checked_manifest(directory)
+    try:
+        encoder = load_encoder(directory / ENCODER, threads=threads)
+    except EncoderError as error:
+        raise IndexMismatchError(f"index build {directory.name}: {error}") from error
+    if encoder.fingerprint != facts["encoder"]["fingerprint"]:
+        raise IndexMismatchError(
+            f"index build {directory.name} was made with encoder {facts['encoder']['fingerprint'][:12]} and holds"
+            f" encoder {encoder.fingerprint[:12]}; run `medlink index build`"
+        )
+    shot = Snapshot(directory / snapshot.FILE)
+    arrays = NameArrays(directory)
+    dense = DenseRetriever(directory, Recipe(**facts["recipe"]), encoder=encoder, arrays=arrays, snapshot=shot)
+    linker = Linker({"exact": ExactRetriever(arrays=arrays, snapshot=shot), "dense": dense}, shot)
+    build = IndexBuild(directory.name, facts, linker, shot, arrays, dense)
+    _check_probes(build)
+    return build
+
+
+def _checked_manifest(directory: Path) -> dict[str, Any]:
+    what = f"index build {directory.name}"
+    if not directory.is_dir():
+        raise IndexMismatchError(f"{what} is not there; run `medlink index build`")
+    try:
+        facts = read_manifest(directory)
+    except ValueError as error:
+        raise IndexMismatchError(f"{what}: {error}; run `medlink index build`") from error
+    if facts.get("format") != FORMAT or facts.get("text") != TEXT_VERSIONS:
+        raise IndexMismatchError(f"{what} was made by another version of medlink; run `medlink index build`")
+    if damage := find_damage(directory, facts["files"]):
+        raise IndexMismatchError(f"{what} is damaged: {'; '.join(damage[:5])}; activate another build")
+    return facts
+
+
+def probe_scores(build: IndexBuild, texts: Sequence[str]) -> list[float]:
+    """Return the best dense score of each text; texts are names of the build."""
+    options = LinkOptions(top_k=1, channels=("dense",), include_suppressed=True)
+    return [retrieval.found[0].score if retrieval.found else 0.0 for retrieval in build.dense.search(texts, options)]
+
+
+def _check_probes(build: IndexBuild) -> None:
+    probes = build.manifest["probes"]
+    scores = probe_scores(build, [probe["text"] for probe in probes])
+    changed = sum(score != probe["score"] for score, probe in zip(scores, probes, strict=True))
+    if changed:
+        raise IndexMismatchError(
+            f"index build {build.id} answers {changed} of {len(probes)} probes otherwise than when it was made;"
+            " run `medlink index build`"
+        )
+
+
+class BuildStore:
+    """The directory that holds index builds and nothing else."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def ids(self) -> list[str]:
+        """Return the ids of all builds, oldest first."""
+        if not self._directory.is_dir():
+            return []
+        return sorted(p.name for p in self._directory.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+    def path(self, build_id: str) -> Path:
+        """Return the directory of a build.
+
+        Raises:
+            UnknownValueError: There is no such build.
+        """
+        if build_id not in self.ids():
+            raise UnknownValueError("index build", build_id, self.ids())
+        return self._directory / build_id
+
+    def open(self, build_id: str, *, threads: int | None = None) -> IndexBuild:
+        """Load a build, as `open_build` does."""
+        return open_build(self._directory / build_id, threads=threads)
+
+    def begin(self, build_id: str) -> Path:
+        """Make the directory that a build is written in until it is whole; clear what dead builders left."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for left in self._directory.glob(f"{_UNFINISHED}*"):
+            if not _alive(int(left.name.rsplit("-", 1)[-1])):
+                shutil.rmtree(left)
+        unfinished = self._directory / f"{_UNFINISHED}{build_id}-{os.getpid()}"
+        unfinished.mkdir()
+        return unfinished
+
+    def publish(self, unfinished: Path, build_id: str) -> None:
+        """Make a written build durable and give it its name, in one step."""
+        for path in sorted(unfinished.rglob("*"), reverse=True):
+            _sync(path)
+        _sync(unfinished)
+        unfinished.rename(self._directory / build_id)
+        _sync(self._directory)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,119 @@
+"""`medlink index build | verify | list | activate`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from app.settings import Settings
+
+app = typer.Typer(no_args_is_help=True)
+_console = Console()
+
+
+@app.command()
+def build(
+    recipe: Annotated[str, typer.Option(help="How vectors are laid out: auto, flat, hnsw, hnsw-sq8.")] = "auto",
+    activate: Annotated[bool, typer.Option(help="Let the build answer once it is verified.")] = True,
+    if_stale: Annotated[
+        bool, typer.Option("--if-stale", help="Do nothing if the active build is of this store and encoder.")
+    ] = False,
+) -> None:
+    """Build an index over every name in the store, verify it and publish it."""
+    from index.build import Content, build_index, is_current
+    from index.store import BuildStore
+    from medlink.cli.progress import progress
+    from medlink.kb.builds import Builds
+    from medlink.kb.repository import Repository
+    from medlink.manifest import read_manifest
+
+    settings, engine = _open()
+    store, builds, repository = BuildStore(settings.builds_dir), Builds(engine), Repository(engine)
+    content = Content(
+        concepts=repository.concepts(),
+        retirements=repository.retirements(),
+        sources=repository.sources(),
+        loads=repository.fingerprints(),
+        total=repository.concept_count(),
+    )
+    active = builds.active_build()
+    if if_stale and active and is_current(store, active.build_id, content, settings.encoder):
+        _console.print(f"index build {active.build_id} is up to date")
+        return
+    with progress("items") as advance:
+        build_id = build_index(
+            content, settings.encoder, store, recipe=recipe, threads=settings.threads, progress=advance
+        )
+    builds.register_build(build_id, read_manifest(store.path(build_id)))
+    if activate:
+        builds.activate_build(build_id)
+    _console.print(f"index build {build_id} is {'active' if activate else 'written'}")
+
+
+@app.command()
+def verify(
+    build_id: Annotated[str, typer.Argument(help="An id of `medlink index list`; the active build if left out.")] = "",
+) -> None:
+    """Check every file of a build against its manifest, load it, and ask its probes."""
+    from index.store import BuildStore
+    from medlink.errors import NoIndexError
+    from medlink.kb.builds import Builds
+
+    settings, engine = _open()
+    active = Builds(engine).active_build()
+    chosen = build_id or (active.build_id if active else "")
+    if not chosen:
+        raise NoIndexError("no index build is active; run `medlink index build`")
+    store = BuildStore(settings.builds_dir)
+    store.path(chosen)
+    counts = store.open(chosen, threads=settings.threads).manifest["counts"]
+    _console.print(f"index build {chosen} is sound: {counts['concepts']:,} concepts, {counts['names']:,} names")
+
+
+@app.command("list")
+def list_builds() -> None:
+    """List the builds on disk, oldest first."""
+    from index.store import BuildStore
+    from medlink.kb.builds import Builds
+
+    settings, engine = _open()
+    builds = Builds(engine)
+    active, records = builds.active_build(), {record.id: record for record in builds.builds()}
+    table = Table("build", "state", "concepts", "names", "recipe")
+    for build_id in BuildStore(settings.builds_dir).ids():
+        record = records.get(build_id)
+        state = "active" if active and active.build_id == build_id else (record.state if record else "unregistered")
+        counts = record.manifest["counts"] if record else {}
+        recipe = record.manifest["recipe"]["name"] if record else ""
+        table.add_row(build_id, state, f"{counts.get('concepts', 0):,}", f"{counts.get('names', 0):,}", recipe)
+    _console.print(table)
+
+
+@app.command()
+def activate(build_id: Annotated[str, typer.Argument(help="An id of `medlink index list`.")]) -> None:
+    """Verify a build and let it answer from now on; running services follow within seconds."""
+    from index.store import BuildStore
+    from medlink.kb.builds import Builds
+    from medlink.manifest import read_manifest
+
+    settings, engine = _open()
+    store = BuildStore(settings.builds_dir)
+    directory = store.path(build_id)
+    store.open(build_id, threads=settings.threads)
+    builds = Builds(engine)
+    builds.register_build(build_id, read_manifest(directory))
+    _console.print(f"index build {build_id} is active, generation {builds.activate_build(build_id)}")
+
+
+def _open() -> tuple["Settings", "Engine"]:
+    from app.settings import Settings
+    from medlink.kb.database import check_schema, open_engine
+
+    settings = Settings()
+    engine = open_engine(settings.database_url)
+    check_schema(engine)
+    return settings, engine

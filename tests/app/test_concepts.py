@@ -1,0 +1,56 @@
+import pytest
+
+
+@pytest.mark.parametrize("identifier", ["C0027051", "umls:C0027051", "UMLS:C0027051", "icd10cm:I21"])
+def test_a_concept_is_found_by_id_curie_or_code(client, identifier):
+    answer = client.get(f"/concepts/{identifier}").json()
+
+    assert (answer["cui"], answer["curie"]) == ("C0027051", "umls:C0027051")
+    assert [n["text"] for n in answer["names"]] == ["Myocardial infarction", "heart attack", "Hartinfarct"]
+    assert answer["definitions"][0]["sab"] == "MONDO"
+    assert answer["retired"] is None
+
+
+def test_broader_concepts_come_with_their_names(client):
+    (broader,) = client.get("/concepts/C0004096").json()["broader"]
+
+    assert broader == {"cui": "MONDO:0005087", "curie": "mondo:0005087", "preferred_name": "Lung disease"}
+
+
+@pytest.mark.parametrize("identifier", ["mondo:0005087", "MONDO:0005087"])
+def test_a_source_id_may_be_written_as_its_curie(client, identifier):
+    assert client.get(f"/concepts/{identifier}").json()["preferred_name"] == "Lung disease"
+
+
+def test_a_code_of_several_concepts_names_the_others(client):
+    answer = client.get("/concepts/mesh:D009203").json()
+
+    assert (answer["cui"], answer["same_code"]) == ("C0027051", ["MONDO:0099999"])
+
+
+def test_a_code_that_carries_its_own_prefix_is_found(client):
+    assert client.get("/concepts/mondo:0004979").json()["cui"] == "C0004096"
+
+
+def test_a_retired_cui_says_so_and_points_to_its_successor(client):
+    answer = client.get("/concepts/C0155626").json()
+
+    assert answer["cui"] == "C0155626"
+    assert answer["names"] == []
+    assert answer["retired"] == {
+        "reason": "SY",
+        "release": "2024AA",
+        "successors": [{"cui": "C0027051", "curie": "umls:C0027051", "preferred_name": "Myocardial infarction"}],
+    }
+
+
+def test_a_cui_that_is_gone_says_so(client):
+    assert client.get("/concepts/C0999999").json()["retired"]["successors"] == []
+
+
+@pytest.mark.parametrize("identifier", ["C9999999", "mesh:D999999", "x", "a/b", "%00", "' OR 1=1", "mesh:", "%ED%A0%80", "%FF"])
+def test_an_unknown_concept_is_a_404(client, identifier):
+    response = client.get(f"/concepts/{identifier}")
+
+    assert response.status_code == 404
+    assert response.json()["code"] == "unknown_concept"

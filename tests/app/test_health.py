@@ -1,0 +1,29 @@
+from app.openapi import openapi_json
+
+from medlink.errors import MedlinkError
+
+
+def test_it_is_live_and_ready_and_says_with_what(client, build):
+    assert client.get("/livez").json() == {"status": "live"}
+    assert client.get("/readyz").json() == {"status": "ready", "index": build.id, "refused": {}}
+
+    info = client.get("/info").json()
+
+    assert info["index"]["id"] == build.id
+    assert info["index"]["sources"][0]["version"] == "2026-05-05"
+    assert info["index"]["sabs"] == ["MESH", "MONDO", "ICD10CM", "HPO"]
+    assert info["limits"]["max_mentions"] == 10
+
+
+def test_the_openapi_description_is_the_committed_one():
+    from pathlib import Path
+
+    committed = Path(__file__).parents[2] / "docs/api/openapi.json"
+
+    assert openapi_json() == committed.read_text(encoding="utf-8"), "run `make openapi`"
+
+
+def test_every_error_has_a_status():
+    from app.errors import STATUS
+
+    assert set(STATUS) == set(MedlinkError.__subclasses__())

@@ -1,0 +1,245 @@
+import gzip
+import json
+import logging
+
+import pytest
+
+MARK = "Zyxwv Qponm"
+
+
+def post(client, body, path="/link", **headers):
+    content = body if isinstance(body, bytes | str) else json.dumps(body)
+    return client.post(path, content=content, headers={"content-type": "application/json", **headers})
+
+
+def problem(response, status, code):
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json()["code"] == code
+    return response.json()
+
+
+def test_a_mention_goes_in_and_ranked_concepts_come_out(client, build):
+    answer = post(client, {"mentions": ["heart attack"], "top_k": 2}).json()
+
+    assert answer["index"] == {"id": build.id, "curation_revision": 0, "channels": ["exact", "dense"]}
+    (result,) = answer["results"]
+    assert (result["text"], result["status"], len(result["candidates"])) == ("heart attack", "linked", 2)
+    assert result["candidates"][0] == {
+        "rank": 1,
+        "cui": "C0027051",
+        "curie": "umls:C0027051",
+        "preferred_name": "Myocardial infarction",
+        "matched_name": "heart attack",
+        "score": 1.0,
+        "probability": None,
+        "relation": "exact",
+        "semantic_types": [{"tui": "T047", "name": "Disease or Syndrome"}],
+        "codes": [{"sab": "MESH", "code": "D009203"}, {"sab": "ICD10CM", "code": "I21"}],
+    }
+
+
+def test_options_choose_what_is_sent(client):
+    body = {"mentions": ["heart attack"], "include": ["definition"], "explain": True}
+
+    best = post(client, body).json()["results"][0]["candidates"][0]
+
+    assert "codes" not in best
+    assert "semantic_types" not in best
+    assert best["definition"]["sab"] == "MONDO"
+    assert best["explanation"]["matched_sab"] == "MONDO"
+    assert best["explanation"]["channels"]["exact"] == 1.0
+
+
+def test_a_source_id_has_its_curie(client):
+    best = post(client, {"mentions": ["lung disease"]}).json()["results"][0]["candidates"][0]
+
+    assert (best["cui"], best["curie"]) == ("MONDO:0005087", "mondo:0005087")
+
+
+def test_mentions_may_be_objects_and_ids_come_back(client):
+    sent = {"text": "cold", "id": "note-7", "context": "a cold", "start": 2, "end": 6}
+
+    (result,) = post(client, {"mentions": [sent]}).json()["results"]
+
+    assert (result["id"], result["status"]) == ("note-7", "ambiguous")
+    assert result["ties"] == ["HP:0000001", "MESH:D003139"]
+
+
+@pytest.mark.parametrize("path", ["/link", "/link/bulk"])
+def test_results_keep_order_and_duplicates(client, path):
+    texts = ["cold", "asthma", "", "cold", "Croé", "m²", "Müller", "🫀", "ضيق"]
+
+    results = post(client, {"mentions": texts}, path).json()["results"]
+
+    assert [r["text"] for r in results] == texts
+    assert results[0] == results[3]
+    assert (results[2]["status"], results[2]["reason"]) == ("nil", "empty_after_normalisation")
+
+
+@pytest.mark.parametrize("path", ["/link", "/link/bulk"])
+def test_no_mentions_is_an_empty_answer(client, path):
+    assert post(client, {"mentions": []}, path).json()["results"] == []
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"top_k": 0},
+        {"top_k": -1},
+        {"top_k": 10**6},
+        {"top_k": "five"},
+        {"channels": []},
+        {"channels": ["fuzzy"]},
+        {"include": ["everything"]},
+        {"threshold": 2},
+        {"topk": 5},
+        {"mentions": "cold"},
+        {"mentions": [7]},
+        {"mentions": [{"txt": MARK}]},
+        {"mentions": [{"text": MARK, MARK: 1}]},
+        {"mentions": [{"text": MARK, "start": -1}]},
+        {"mentions": None},
+    ],
+)
+@pytest.mark.parametrize("path", ["/link", "/link/bulk"])
+def test_a_field_that_is_not_as_documented_is_422_without_the_text(client, field, path):
+    response = post(client, {"mentions": [MARK], **field}, path)
+
+    if path == "/link/bulk" and isinstance(field.get("mentions"), list):
+        assert response.status_code == 200  # an item of its own that is wrong
+        assert response.json()["results"][0]["error"]["code"] == "invalid_mention"
+    else:
+        problem(response, 422, "invalid_request")
+    assert MARK not in response.text
+
+
+@pytest.mark.parametrize("field", [{"semantic_types": ["T999"]}, {"sabs": ["MSHH"]}])
+def test_an_unknown_filter_value_names_the_valid_ones(client, field):
+    answer = problem(post(client, {"mentions": ["cold"], **field}), 422, "unknown_value")
+
+    assert "valid: " in answer["detail"]
+
+
+def test_a_threshold_without_calibration_is_refused(client):
+    problem(post(client, {"mentions": ["cold"], "threshold": 0.3}), 422, "not_calibrated")
+
+
+BAD = {
+    "a NUL": f"{MARK}\0",
+    "too long": MARK * 100,
+    "a lone surrogate": MARK + "\ud800",
+    "offsets": {"text": MARK, "context": MARK, "start": 3, "end": 99},
+    "not a mention": 7,
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_a_bad_mention_refuses_the_request_and_is_named_by_place(client, bad):
+    response = post(client, {"mentions": ["cold", bad, "asthma"]})
+
+    assert response.status_code == 422
+    assert response.headers["content-type"] == "application/problem+json"
+    answer = response.json()
+    assert answer.get("item") == 1 or answer["errors"][0]["loc"][:3] == ["body", "mentions", 1]
+    assert MARK not in response.text
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_a_bad_item_in_bulk_costs_only_itself(client, bad):
+    response = post(client, {"mentions": ["cold", bad, "asthma"]}, "/link/bulk")
+
+    first, second, third = response.json()["results"]
+    assert (first["status"], third["status"]) == ("ambiguous", "linked")
+    assert (second["item"], set(second["error"])) == (1, {"code", "detail"})
+    assert MARK not in response.text
+
+
+def test_a_bad_item_in_bulk_keeps_its_id_when_that_can_be_sent(client):
+    items = [{"id": "a", "text": "\0"}, {"id": "b\ud800", "text": "\0"}, {"id": 3, "text": "\0"}]
+
+    results = post(client, {"mentions": items}, "/link/bulk").json()["results"]
+
+    assert [r.get("id") for r in results] == ["a", None, None]
+
+
+def test_more_mentions_than_the_limit_is_413_with_the_limit(client):
+    answer = problem(post(client, {"mentions": ["cold"] * 11}), 413, "limit")
+    assert "max_mentions = 10" in answer["detail"]
+
+    problem(post(client, {"mentions": ["cold"] * 51}, "/link/bulk"), 413, "limit")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_over_the_limit_is_413(client, chunked):
+    body = json.dumps({"mentions": ["cold"], "pad": "x" * 30_000}).encode()
+    content = (body[i : i + 1000] for i in range(0, len(body), 1000)) if chunked else body
+
+    response = client.post("/link", content=content, headers={"content-type": "application/json"})
+
+    assert "max_body_bytes = 20000" in problem(response, 413, "limit")["detail"]
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", "null", '{"mentions":["' + MARK, b"\xff\xfe", "[" * 15_000])
+def test_a_body_that_is_not_such_json_is_a_clear_error(client, body):
+    response = post(client, body)
+
+    assert response.status_code in {400, 422}
+    assert response.headers["content-type"] == "application/problem+json"
+    assert MARK not in response.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-type": "text/plain"},
+        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": ""},
+        {"content-type": "application/json", "content-encoding": "gzip"},
+    ],
+)
+def test_another_content_type_or_encoding_is_415(client, headers):
+    body = json.dumps({"mentions": ["cold"]}).encode()
+    content = gzip.compress(body) if "content-encoding" in headers else body
+
+    problem(client.post("/link", content=content, headers=headers), 415, "unsupported_media_type")
+
+
+def test_unknown_paths_and_methods_are_problems_too(client):
+    problem(client.get("/nowhere"), 404, "not_found")
+    answer = client.get("/link")
+    problem(answer, 405, "method_not_allowed")
+    assert answer.headers["allow"] == "POST"
+
+
+def test_mention_text_reaches_no_log(client, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+
+    for mentions in ([MARK], [{"text": MARK, "context": MARK}], [MARK + "\0"], [MARK + "\ud800"], [{"txt": MARK}]):
+        for path in ("/link", "/link/bulk"):
+            post(client, {"mentions": mentions}, path)
+    post(client, '{"mentions":["' + MARK)
+
+    printed = capfd.readouterr()
+    assert MARK not in caplog.text + printed.out + printed.err
+
+
+def test_what_nobody_foresaw_is_a_bare_500_and_logged_without_its_message(build, tmp_path, capfd):
+    from starlette.testclient import TestClient
+
+    from app.main import create_app
+    from app.settings import Settings
+
+    app = create_app(Settings(data_dir=tmp_path), build=build)
+
+    @app.get("/broken")
+    def broken() -> None:
+        raise RuntimeError(MARK)
+
+    with TestClient(app) as client:
+        response = client.get("/broken")
+
+    problem(response, 500, "internal")
+    printed = capfd.readouterr()
+    assert "RuntimeError" in printed.out + printed.err
+    assert MARK not in response.text + printed.out + printed.err

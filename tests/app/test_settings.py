@@ -1,0 +1,24 @@
+import pytest
+from pydantic import ValidationError
+
+from app.settings import Settings
+
+
+def test_an_unknown_variable_is_an_error_that_names_the_valid_ones(monkeypatch):
+    monkeypatch.setenv("MEDLINK_PROT", "9000")
+
+    with pytest.raises(ValidationError, match=r"MEDLINK_PROT; valid: .*MEDLINK_PORT"):
+        Settings()
+
+
+def test_the_store_is_sqlite_in_the_data_directory_unless_said_otherwise(monkeypatch):
+    monkeypatch.setenv("MEDLINK_DATA_DIR", "somewhere")
+    assert Settings().database_url == "sqlite:///somewhere/medlink.sqlite"
+
+    monkeypatch.setenv("MEDLINK_DATABASE_URL", "postgresql://db/medlink")
+    assert Settings().database_url == "postgresql://db/medlink"
+
+
+def test_settings_cannot_be_changed():
+    with pytest.raises(ValidationError):
+        Settings().port = 1  # type: ignore[misc]
