@@ -25,7 +25,7 @@ from medlink.text import encoder_text
 from medlink.types import Concept, Encoder, Retirement
 
 # Large enough that names of every length fill whole batches.
-_ENCODE_TOGETHER = 16_384
+_ENCODE_TOGETHER = 4_096
 _RECALL_SAMPLE = 100
 _PROBES = 16
 

@@ -15,7 +15,7 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path):
 def test_what_was_not_written_by_us_is_refused(tmp_path, content):
     (tmp_path / "manifest.json").write_bytes(content)
 
-    with pytest.raises(ValueError, match="manifest.json"):
+    with pytest.raises(ValueError, match=r"manifest\.json"):
         read_manifest(tmp_path)
 
 

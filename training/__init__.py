@@ -1,0 +1,1 @@
+"""Training, export and evaluation; the only package that may see torch."""

@@ -1,1 +1,1 @@
-"""Readers of annotated corpora: documents with labeled mentions, and where the public ones lie."""
+"""Readers of annotated corpora."""

@@ -1,0 +1,1 @@
+"""From mentions to ranked concepts; `linker` is the main path."""

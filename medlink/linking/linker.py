@@ -101,6 +101,5 @@ def _result(mention: Mention, found: _Found, beyond: _Found, concepts: Mapping[s
 
 def _candidates(fused: Sequence[Fused], concepts: Mapping[str, Concept]) -> tuple[Candidate, ...]:
     return tuple(
-        Candidate(rank, concepts[f.concept_id], f.name, f.score, f.channels)
-        for rank, f in enumerate(fused, start=1)
+        Candidate(rank, concepts[f.concept_id], f.name, f.score, f.channels) for rank, f in enumerate(fused, start=1)
     )

@@ -48,7 +48,9 @@ def test_a_cui_that_is_gone_says_so(client):
     assert client.get("/concepts/C0999999").json()["retired"]["successors"] == []
 
 
-@pytest.mark.parametrize("identifier", ["C9999999", "mesh:D999999", "x", "a/b", "%00", "' OR 1=1", "mesh:", "%ED%A0%80", "%FF"])
+@pytest.mark.parametrize(
+    "identifier", ["C9999999", "mesh:D999999", "x", "a/b", "%00", "' OR 1=1", "mesh:", "%ED%A0%80", "%FF"]
+)
 def test_an_unknown_concept_is_a_404(client, identifier):
     response = client.get(f"/concepts/{identifier}")
 

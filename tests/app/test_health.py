@@ -1,5 +1,7 @@
-from app.openapi import openapi_json
+from pathlib import Path
 
+from app.errors import STATUS
+from app.openapi import openapi_json
 from medlink.errors import MedlinkError
 
 
@@ -16,14 +18,10 @@ def test_it_is_live_and_ready_and_says_with_what(client, build):
 
 
 def test_the_openapi_description_is_the_committed_one():
-    from pathlib import Path
-
     committed = Path(__file__).parents[2] / "docs/api/openapi.json"
 
     assert openapi_json() == committed.read_text(encoding="utf-8"), "run `make openapi`"
 
 
 def test_every_error_has_a_status():
-    from app.errors import STATUS
-
     assert set(STATUS) == set(MedlinkError.__subclasses__())

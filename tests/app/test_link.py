@@ -3,6 +3,10 @@ import json
 import logging
 
 import pytest
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
 
 MARK = "Zyxwv Qponm"
 
@@ -225,11 +229,6 @@ def test_mention_text_reaches_no_log(client, caplog, capfd):
 
 
 def test_what_nobody_foresaw_is_a_bare_500_and_logged_without_its_message(build, tmp_path, capfd):
-    from starlette.testclient import TestClient
-
-    from app.main import create_app
-    from app.settings import Settings
-
     app = create_app(Settings(data_dir=tmp_path), build=build)
 
     @app.get("/broken")

@@ -1,3 +1,4 @@
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,8 +137,6 @@ def wait_refused(client: TestClient) -> dict:
 
 
 def wait(client: TestClient, good: Callable) -> dict:
-    import time
-
     for _ in range(200):
         response = client.get("/readyz")
         if good(response):

@@ -64,7 +64,7 @@ def test_a_missing_or_cut_file_is_refused(directory, name):
         open_build(directory)
 
     (directory / name).unlink()
-    with pytest.raises(IndexMismatchError, match="missing|cannot"):
+    with pytest.raises(IndexMismatchError, match=r"missing|cannot"):
         open_build(directory)
 
 

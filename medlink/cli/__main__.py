@@ -1,0 +1,5 @@
+"""`python -m medlink.cli`."""
+
+from medlink.cli import main
+
+main()
