@@ -14,6 +14,7 @@ from index.exact import ExactRetriever
 from index.recipes import Recipe
 from index.snapshot import Snapshot
 from medlink.encoders import load_encoder
+from medlink.encoders.onnx import available_cores
 from medlink.errors import EncoderError, IndexMismatchError, UnknownValueError
 from medlink.linking.linker import Linker
 from medlink.manifest import find_damage, read_manifest
@@ -24,6 +25,8 @@ FORMAT = 1
 ENCODER = "encoder"
 TEXT_VERSIONS = {"encoder_text": ENCODER_TEXT_VERSION, "match_key": MATCH_KEY_VERSION}
 _UNFINISHED = ".tmp-"
+# Another processor may compute a cosine a little differently, and a step of its rounding more.
+_PROBE_TOLERANCE = 0.0015
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,13 @@ def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
         IndexMismatchError: A file is damaged or missing, the encoder is not the one the vectors were made
             with, the text versions differ from this code's, or a probe is answered differently.
     """
-    facts = _checked_manifest(directory)
+    facts = checked_manifest(directory)
     try:
         encoder = load_encoder(directory / ENCODER, threads=threads)
-    except EncoderError as error:
-        raise IndexMismatchError(f"index build {directory.name}: {error}") from error
+    except (EncoderError, UnknownValueError) as error:
+        # Clients of the service see this text; where builds lie is not their business.
+        reason = str(error).replace(str(directory / ENCODER), ENCODER)
+        raise IndexMismatchError(f"index build {directory.name}: {reason}") from error
     if encoder.fingerprint != facts["encoder"]["fingerprint"]:
         raise IndexMismatchError(
             f"index build {directory.name} was made with encoder {facts['encoder']['fingerprint'][:12]} and holds"
@@ -57,24 +62,39 @@ def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
         )
     shot = Snapshot(directory / snapshot.FILE)
     arrays = NameArrays(directory)
-    dense = DenseRetriever(directory, Recipe(**facts["recipe"]), encoder=encoder, arrays=arrays, snapshot=shot)
+    dense = DenseRetriever(
+        directory,
+        Recipe(**facts["recipe"]),
+        encoder=encoder,
+        arrays=arrays,
+        snapshot=shot,
+        threads=threads or available_cores(),
+    )
     linker = Linker({"exact": ExactRetriever(arrays=arrays, snapshot=shot), "dense": dense}, shot)
     build = IndexBuild(directory.name, facts, linker, shot, arrays, dense)
     _check_probes(build)
     return build
 
 
-def _checked_manifest(directory: Path) -> dict[str, Any]:
+def checked_manifest(directory: Path) -> dict[str, Any]:
+    """Return the manifest of a build after comparing every file with it.
+
+    Raises:
+        IndexMismatchError: A file is damaged or missing, or another version of this program made the build.
+    """
     what = f"index build {directory.name}"
     if not directory.is_dir():
         raise IndexMismatchError(f"{what} is not there; run `medlink index build`")
     try:
         facts = read_manifest(directory)
+        damage = find_damage(directory, facts.get("files", {}))
     except ValueError as error:
         raise IndexMismatchError(f"{what}: {error}; run `medlink index build`") from error
+    except OSError as error:
+        raise IndexMismatchError(f"{what} cannot be read ({error.strerror}); check its permissions") from error
     if facts.get("format") != FORMAT or facts.get("text") != TEXT_VERSIONS:
         raise IndexMismatchError(f"{what} was made by another version of medlink; run `medlink index build`")
-    if damage := find_damage(directory, facts["files"]):
+    if damage:
         raise IndexMismatchError(f"{what} is damaged: {'; '.join(damage[:5])}; activate another build")
     return facts
 
@@ -88,7 +108,7 @@ def probe_scores(build: IndexBuild, texts: Sequence[str]) -> list[float]:
 def _check_probes(build: IndexBuild) -> None:
     probes = build.manifest["probes"]
     scores = probe_scores(build, [probe["text"] for probe in probes])
-    changed = sum(score != probe["score"] for score, probe in zip(scores, probes, strict=True))
+    changed = sum(abs(score - probe["score"]) > _PROBE_TOLERANCE for score, probe in zip(scores, probes, strict=True))
     if changed:
         raise IndexMismatchError(
             f"index build {build.id} answers {changed} of {len(probes)} probes otherwise than when it was made;"
@@ -126,7 +146,8 @@ class BuildStore:
         """Make the directory that a build is written in until it is whole; clear what dead builders left."""
         self._directory.mkdir(parents=True, exist_ok=True)
         for left in self._directory.glob(f"{_UNFINISHED}*"):
-            if not _alive(int(left.name.rsplit("-", 1)[-1])):
+            builder = left.name.rpartition("-")[2]
+            if builder.isdecimal() and not _alive(int(builder)):
                 shutil.rmtree(left)
         unfinished = self._directory / f"{_UNFINISHED}{build_id}-{os.getpid()}"
         unfinished.mkdir()

@@ -72,7 +72,8 @@ def _embed(graph: "_Graph", state: State, shape: BertShape) -> str:
         graph.constant("embeddings.gain", state["embeddings.LayerNorm.weight"]),
         graph.constant("embeddings.shift", state["embeddings.LayerNorm.bias"]),
     ]
-    return graph.add("EmbedLayerNormalization", inputs, "embedded", epsilon=shape.epsilon)
+    # onnxruntime insists on the second output, a mask summary, though there is no mask.
+    return graph.add("EmbedLayerNormalization", inputs, "embedded", unused="mask_summary", epsilon=shape.epsilon)
 
 
 def _layer(graph: "_Graph", state: State, prefix: str, x: str, heads: int) -> str:
@@ -123,9 +124,11 @@ class _Graph:
         output: str,
         *,
         domain: str = _FUSED,
+        unused: str = "",
         **attributes: float,
     ) -> str:
-        self.nodes.append(helper.make_node(operator, inputs, [output], domain=domain, **attributes))
+        outputs = [output, unused] if unused else [output]
+        self.nodes.append(helper.make_node(operator, inputs, outputs, domain=domain, **attributes))
         return output
 
     def multiply(self, name: str, matrix: NDArray[np.float32], x: str) -> str:
@@ -139,13 +142,13 @@ class _Graph:
         if self.stored_as == "fp32":
             return self.constant(name, values)
         stored, scales, block = quantise_blocks(values)
-        return self._dequantise(name, stored, scales, axis=0, block_size=block)
+        return self._dequantise(name, stored, scales, block)
 
     def table(self, name: str, values: NDArray[np.float32]) -> str:
         if self.stored_as == "fp32":
             return self.constant(name, values)
-        return self._dequantise(name, *quantise_rows(values), axis=0)
+        return self._dequantise(name, *quantise_rows(values), block=0)
 
-    def _dequantise(self, name: str, stored: NDArray[np.int8], scales: NDArray[np.float32], **attributes: int) -> str:
+    def _dequantise(self, name: str, stored: NDArray[np.int8], scales: NDArray[np.float32], block: int) -> str:
         inputs = [self.constant(f"{name}.int8", stored), self.constant(f"{name}.scale", scales)]
-        return self.add("DequantizeLinear", inputs, name, domain="", **attributes)
+        return self.add("DequantizeLinear", inputs, name, domain="", axis=0, block_size=block)
