@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TypedDict
 
+import structlog
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
@@ -14,6 +15,8 @@ from app.serving import ActiveBuilds
 from app.settings import Settings
 from index.store import IndexBuild
 from medlink import __version__
+
+_log = structlog.get_logger()
 
 
 class State(TypedDict):
@@ -52,5 +55,8 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
 
 async def _follow(builds: ActiveBuilds, every: float) -> None:
     while True:
-        await asyncio.to_thread(builds.refresh)
+        try:
+            await asyncio.to_thread(builds.refresh)
+        except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
+            _log.error("refresh_failed", kind=type(error).__name__)
         await asyncio.sleep(every)

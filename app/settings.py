@@ -15,7 +15,14 @@ _TEST_ONLY = frozenset({"MEDLINK_TEST_POSTGRES_URL"})
 class Settings(BaseSettings):
     """Everything that can be set from outside; each field is the variable `MEDLINK_<FIELD>`."""
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX,
+        env_ignore_empty=True,
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,  # a database URL holds a password
+    )
 
     host: str = "127.0.0.1"
     """Address that the service listens on."""

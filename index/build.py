@@ -16,11 +16,11 @@ from index.arrays import NameArraysWriter
 from index.dense import DenseWriter
 from index.recipes import choose_recipe
 from index.snapshot import SnapshotWriter
-from index.store import ENCODER, FORMAT, TEXT_VERSIONS, BuildStore, open_build, probe_scores
+from index.store import ENCODER, FORMAT, TEXT_VERSIONS, BuildStore, checked_manifest, open_build, probe_scores
 from medlink.encoders import load_encoder
 from medlink.errors import IndexMismatchError, StoreError
 from medlink.kb.records import SourceRecord
-from medlink.manifest import describe_files, read_manifest, write_manifest
+from medlink.manifest import describe_files, write_manifest
 from medlink.text import encoder_text
 from medlink.types import Concept, Encoder, Retirement
 
@@ -90,15 +90,15 @@ def build_index(
 
 
 def is_current(store: BuildStore, build_id: str, content: Content, encoder_dir: Path) -> bool:
-    """Say whether building again would give the same index: same loads, encoder and text versions."""
+    """Say whether a build is sound, and of the same loads, encoder and text versions as a new one would be."""
     if build_id not in store.ids():
         return False
     try:
-        facts = read_manifest(store.path(build_id))
-    except ValueError:
+        facts = checked_manifest(store.path(build_id))
+    except IndexMismatchError:
         return False
-    made_of = (facts["format"], facts["loads"], facts["encoder"]["fingerprint"], facts["text"])
-    return made_of == (FORMAT, dict(content.loads), load_encoder(encoder_dir).fingerprint, TEXT_VERSIONS)
+    made_of = (facts["loads"], facts["encoder"]["fingerprint"])
+    return made_of == (dict(content.loads), load_encoder(encoder_dir).fingerprint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import faiss
@@ -26,6 +27,10 @@ _FIRST_FETCH = 32
 # A graph is poor at long lists and at narrow filters; from here on looking at every allowed vector is better.
 _GRAPH_FETCH = 2048
 _GRAPH_ROWS = 20_000
+# Waking FAISS's other threads costs more than a few mentions take.
+_SHARE_FROM = 64
+# Numbers that a comparison with stored vectors holds at a time, whatever the caller asks for.
+_IN_MEMORY = 1 << 24
 
 
 class DenseWriter:
@@ -63,7 +68,14 @@ class DenseRetriever:
     """Finds the concepts whose names lie nearest to a mention; exhaustive where the recipe is."""
 
     def __init__(
-        self, directory: Path, recipe: Recipe, *, encoder: Encoder, arrays: NameArrays, snapshot: Snapshot
+        self,
+        directory: Path,
+        recipe: Recipe,
+        *,
+        encoder: Encoder,
+        arrays: NameArrays,
+        snapshot: Snapshot,
+        threads: int = 1,
     ) -> None:
         try:
             self._index = faiss.read_index(str(directory / FILE), faiss.IO_FLAG_MMAP_IFC)
@@ -75,7 +87,9 @@ class DenseRetriever:
         self._encoder = encoder
         self._arrays = arrays
         self._snapshot = snapshot
+        self._threads = threads
         self._names_of_row = Ragged.load(directory, ROWS)
+        self._rows = lru_cache(maxsize=8)(self._compute_rows)
 
     def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:
         """Return, for each mention, `top_k` distinct concepts if they exist, best first.
@@ -95,7 +109,7 @@ class DenseRetriever:
     def nearest(self, vectors: Vectors, options: LinkOptions) -> list[list[Retrieved]]:
         """Return the concepts that `search` finds, for unit vectors (n, dim)."""
         allowed = self._arrays.allowed(options)
-        rows = None if allowed is None else np.flatnonzero(self._names_of_row.any(allowed))
+        rows = self._rows(options.semantic_types, options.sabs, options.include_suppressed)
         found: list[list[Retrieved]] = []
         for start in range(0, len(vectors), _TOGETHER):
             part = vectors[start : start + _TOGETHER]
@@ -112,6 +126,16 @@ class DenseRetriever:
         # Equal names are equally near: what counts is to be as near as the k-th.
         return float((found >= true.min(axis=1, keepdims=True)).mean())
 
+    def _compute_rows(
+        self, semantic_types: frozenset[str], sabs: frozenset[str], include_suppressed: bool
+    ) -> NDArray[np.int64] | None:
+        """Return the rows to look at; None where leaving the few others out is cheaper afterwards."""
+        options = LinkOptions(semantic_types=semantic_types, sabs=sabs, include_suppressed=include_suppressed)
+        allowed = self._arrays.allowed(options)
+        rows = None if allowed is None else np.flatnonzero(self._names_of_row.any(allowed))
+        few = rows is not None and (len(rows) <= _GRAPH_ROWS or 2 * len(rows) < self._index.ntotal)
+        return rows if few else None
+
     def _best_concepts(
         self, vectors: Vectors, k: int, allowed: Bools | None, rows: NDArray[np.int64] | None
     ) -> Iterator[_Scored]:
@@ -126,8 +150,10 @@ class DenseRetriever:
             rank = _rank_in_query(scored.query)
             kth = np.full(len(vectors), np.inf)
             kth[scored.query[rank == k - 1]] = scored.score[rank == k - 1]
-            # Ties with the last one fetched may lie just beyond it, so the list must reach strictly below.
-            done = (scores.min(axis=1) < kth[pending]) & np.isfinite(kth[pending]) | (fetch >= total)
+            # Ties with the k-th may lie just beyond the last one fetched, and FAISS, which orders by sums of its
+            # own, may have left out a name that is a step better: the list must reach two steps below.
+            beyond = scores.min(axis=1) < kth[pending] - 1.5 * 10**-_DECIMALS
+            done = beyond & np.isfinite(kth[pending]) | (fetch >= total)
             yield scored.take((rank < k) & np.isin(scored.query, pending[done]))
             pending = pending[~done]
             fetch = min(fetch * 4, total)
@@ -136,6 +162,8 @@ class DenseRetriever:
         """Return the rows of the nearest names, (n, fetch); -1 where a graph search came back short."""
         if not self._recipe.exact and (fetch > _GRAPH_FETCH or (rows is not None and len(rows) <= _GRAPH_ROWS)):
             return self._scan(vectors, fetch, rows)
+        # This is a setting of the calling thread alone.
+        faiss.omp_set_num_threads(self._threads if len(vectors) >= _SHARE_FROM else 1)
         selector = None if rows is None else faiss.IDSelectorBatch(rows)
         if self._recipe.exact:
             parameters = faiss.SearchParameters(sel=selector) if selector else None
@@ -147,17 +175,22 @@ class DenseRetriever:
     def _scan(self, vectors: Vectors, fetch: int, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
         """Do without the graph: compare with every allowed vector."""
         rows = np.arange(self._index.ntotal) if rows is None else rows
-        scores = np.concatenate(
-            [vectors @ self._index.reconstruct_batch(part).T for part in np.array_split(rows, len(rows) // 65536 + 1)],
-            axis=1,
-        )
-        return rows[np.argsort(-scores, axis=1, kind="stable")[:, :fetch]]
+        near = []
+        for part in _parts(len(vectors), len(rows)):
+            stored = (self._index.reconstruct_batch(r) for r in np.array_split(rows, len(rows) // 65536 + 1))
+            scores = np.concatenate([vectors[part] @ s.T for s in stored], axis=1)
+            near.append(rows[np.argsort(-scores, axis=1, kind="stable")[:, :fetch]])
+        return np.concatenate(near)
 
     def _rescore(self, vectors: Vectors, near: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return cosines, rounded, that depend on the two vectors alone; FAISS's own vary with the batch size."""
-        stored = self._index.reconstruct_batch(np.maximum(near, 0).ravel()).reshape(*near.shape, -1)
-        products = np.multiply(stored, vectors[:, None, :], dtype=np.float64)  # (n, fetch, dim)
-        return np.where(near < 0, -np.inf, np.round(products.sum(axis=-1), _DECIMALS))
+        cosines = np.empty(near.shape)
+        for part in _parts(len(near), near.shape[1] * self._index.d):
+            stored = self._index.reconstruct_batch(np.maximum(near[part], 0).ravel())
+            by_query = stored.reshape(*near[part].shape, -1)
+            products = np.multiply(by_query, vectors[part, None, :], dtype=np.float64)  # (n, fetch, dim)
+            cosines[part] = products.sum(axis=-1)
+        return np.where(near < 0, -np.inf, np.round(cosines, _DECIMALS))
 
     def _collapse(
         self,
@@ -195,6 +228,12 @@ class DenseRetriever:
                 row = names[int(n)]
                 found[q].append(Retrieved(ids[int(c)], row.name, float(score), row.is_preferred))
         return found
+
+
+def _parts(queries: int, numbers_each: int) -> Iterator[slice]:
+    """Cut a run of queries so that a part stays small in memory."""
+    size = max(1, _IN_MEMORY // max(1, numbers_each))
+    return (slice(start, start + size) for start in range(0, queries, size))
 
 
 def _rank_in_query(query: NDArray[np.int64]) -> NDArray[np.int64]:

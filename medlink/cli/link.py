@@ -65,7 +65,7 @@ def link(
 
 
 def _answers(
-    linker: "Linker", texts: Sequence[str], options: "LinkOptions", settings: "Settings"
+    linker: "Linker", texts: Sequence[object], options: "LinkOptions", settings: "Settings"
 ) -> list[dict[str, Any]]:
     """Return what the service would answer in bulk, as plain JSON values."""
     from app.answers import ErrorOut, ResultOut
@@ -88,11 +88,11 @@ def _table(answer: dict[str, Any]) -> Table:
     for candidate in answer["candidates"]:
         table.add_row(
             str(candidate["rank"]),
-            candidate["cui"],
+            escape(candidate["cui"]),
             escape(candidate["preferred_name"]),
             escape(candidate["matched_name"]),
             f"{candidate['score']:.4f}",
-            ", ".join(t["name"] for t in candidate["semantic_types"]),
-            ", ".join(f"{c['sab']} {c['code']}" for c in candidate["codes"][:4]),
+            escape(", ".join(t["name"] for t in candidate["semantic_types"])),
+            escape(", ".join(f"{c['sab']} {c['code']}" for c in candidate["codes"][:4])),
         )
     return table

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -14,7 +15,7 @@ from medlink.errors import SourceError, UnknownValueError
 
 Row = dict[str, Any]
 Answer = dict[str, Any]
-Answers = Callable[[Sequence[str]], list[Answer]]
+Answers = Callable[[Sequence[object]], list[Answer]]
 
 _CHUNK = 1000
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -22,6 +23,8 @@ _FORMATS = [*_DELIMITERS, ".jsonl"]
 _ADDED = ["cui", "curie", "preferred_name", "matched_name", "score", "probability", "status", "reason"]
 # A cell may hold a whole note.
 _LARGEST_CELL = 1 << 27
+# What `surrogateescape` makes of bytes that are not UTF-8.
+_UNDECODED = re.compile("[\udc80-\udcff]")
 
 
 def link_file(source: Path, target: Path, column: str, answers: Answers) -> None:
@@ -32,19 +35,23 @@ def link_file(source: Path, target: Path, column: str, answers: Answers) -> None
         SourceError: The file is missing or a line is not what the format says.
     """
     for path in (source, target):
-        if path.suffix not in _FORMATS:
+        if path.suffix.lower() not in _FORMATS:
             raise UnknownValueError("file format", path.suffix, _FORMATS)
     if not source.is_file():
         raise SourceError("no such file", file=str(source))
+    if target.is_dir() or not target.parent.is_dir():
+        raise SourceError("cannot be written; name a file in a directory that exists", file=str(target))
     with _replacing(target) as handle, progress("mentions") as advance:
         columns, rows = _read(source)
-        if column not in columns and source.suffix in _DELIMITERS:
+        if column not in columns and source.suffix.lower() in _DELIMITERS:
             raise UnknownValueError("column", column, columns)
-        write = _writer(handle, target.suffix, columns)
+        write = _writer(handle, target.suffix.lower(), columns)
         done = 0
+        advance("link", done, 0)
         while chunk := list(islice(rows, _CHUNK)):
-            for row, answer in zip(chunk, answers([_text(row, column, source) for row in chunk]), strict=True):
-                write(row, answer)
+            for row, answer in zip(chunk, answers([_mention(row, column, source) for row in chunk]), strict=True):
+                # `item` counts within what was asked at once.
+                write(row, {**answer, "item": answer["item"] + done} if "item" in answer else answer)
             done += len(chunk)
             advance("link", done, 0)
         advance("link", done, done)
@@ -52,7 +59,7 @@ def link_file(source: Path, target: Path, column: str, answers: Answers) -> None
 
 def _read(path: Path) -> tuple[list[str], Iterator[Row]]:
     """Return the columns of a table (those of the first object of JSON Lines) and its rows."""
-    if path.suffix in _DELIMITERS:
+    if path.suffix.lower() in _DELIMITERS:
         rows = _table_rows(path)
         return list(next(rows)), rows
     objects = _json_rows(path)
@@ -61,22 +68,34 @@ def _read(path: Path) -> tuple[list[str], Iterator[Row]]:
 
 
 def _table_rows(path: Path) -> Iterator[Row]:
-    """Yield the header as a row of its own, then the rows."""
+    """Yield the header as a row of its own, then the rows; blank lines are none."""
     csv.field_size_limit(_LARGEST_CELL)
-    with path.open(encoding="utf-8-sig", newline="") as handle:
-        reader = csv.reader(handle, delimiter=_DELIMITERS[path.suffix])
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as handle:
+        # A quote that is never closed would else take in all lines that follow.
+        reader = csv.reader(_decoded(handle, path), delimiter=_DELIMITERS[path.suffix.lower()], strict=True)
+        begins = 1
         try:
             header = next(reader, [])
+            if len(set(header)) < len(header):
+                raise SourceError("two columns have the same name; rename one", file=str(path), line=1)
             yield dict.fromkeys(header)
-            for cells in reader:
+            begins = reader.line_num + 1
+            for cells in filter(None, reader):
                 if len(cells) != len(header):
                     message = f"{len(cells)} columns, the header has {len(header)}"
                     raise SourceError(message, file=str(path), line=reader.line_num)
                 yield dict(zip(header, cells, strict=True))
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise SourceError(
-                f"not readable as UTF-8 {path.suffix}", file=str(path), line=reader.line_num + 1
-            ) from error
+                begins = reader.line_num + 1
+        except csv.Error as error:
+            message = "a quote that does not end, or text after one that does, begins here or below"
+            raise SourceError(message, file=str(path), line=begins) from error
+
+
+def _decoded(handle: TextIO, path: Path) -> Iterator[str]:
+    for number, line in enumerate(handle, start=1):
+        if _UNDECODED.search(line):
+            raise SourceError("not UTF-8", file=str(path), line=number)
+        yield line
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
@@ -86,18 +105,17 @@ def _json_rows(path: Path) -> Iterator[Row]:
                 continue
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise SourceError("not JSON", file=str(path), line=number) from error
             if not isinstance(row, dict):
                 raise SourceError("not a JSON object", file=str(path), line=number)
             yield row
 
 
-def _text(row: Row, column: str, path: Path) -> str:
-    value = row.get(column)
-    if not isinstance(value, str):
+def _mention(row: Row, column: str, path: Path) -> object:
+    if column not in row:
         raise SourceError(f"an object has no text under {column!r}; name another --column", file=str(path))
-    return value
+    return row[column]
 
 
 def _writer(handle: TextIO, suffix: str, columns: Sequence[str]) -> Callable[[Row, Answer], None]:
@@ -125,7 +143,8 @@ def _writer(handle: TextIO, suffix: str, columns: Sequence[str]) -> Callable[[Ro
 def _replacing(target: Path) -> Iterator[TextIO]:
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with unfinished.open("w", encoding="utf-8", newline="") as handle:
+        # Half of a character, which JSON can spell and UTF-8 cannot, is written as JSON spells it.
+        with unfinished.open("w", encoding="utf-8", errors="backslashreplace", newline="") as handle:
             yield handle
         unfinished.replace(target)
     finally:

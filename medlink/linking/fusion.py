@@ -16,8 +16,8 @@ class Fused:
     channels: tuple[tuple[Channel, float], ...]
 
 
-def fuse(retrievals: Mapping[Channel, Retrieval], top_k: int) -> list[Fused]:
-    """Return concepts in channel order: exact names lead in their own order, then the rest by score.
+def fuse(retrievals: Mapping[Channel, Retrieval]) -> list[Fused]:
+    """Return all concepts in channel order: exact names lead in their own order, then the rest by score.
 
     The mapping's order is the order of trust; a concept found twice keeps the first channel's name and score.
     """
@@ -29,5 +29,5 @@ def fuse(retrievals: Mapping[Channel, Retrieval], top_k: int) -> list[Fused]:
             scores.setdefault(retrieved.concept_id, []).append((channel, retrieved.score))
     return [
         Fused(concept_id, retrieved.name, retrieved.score, tuple(scores[concept_id]))
-        for concept_id, retrieved in list(leading.items())[:top_k]
+        for concept_id, retrieved in leading.items()
     ]

@@ -19,6 +19,7 @@ from medlink.types import (
     Mention,
     NilReason,
     Retriever,
+    Status,
 )
 
 _NO_FILTER: dict[str, Any] = {"semantic_types": frozenset(), "sabs": frozenset(), "top_k": 1}
@@ -27,6 +28,7 @@ _NO_FILTER: dict[str, Any] = {"semantic_types": frozenset(), "sabs": frozenset()
 @dataclass(frozen=True, slots=True)
 class _Found:
     fused: list[Fused] = field(default_factory=list)
+    ties: tuple[str, ...] = ()
     truncated: bool = False
 
 
@@ -79,14 +81,16 @@ class Linker:
         chosen = {c: r for c, r in self._retrievers.items() if c in options.channels}
         if not chosen:
             raise UnknownValueError("channel", ", ".join(options.channels), list(self._retrievers))
-        by_channel = {channel: retriever.search(texts, options) for channel, retriever in chosen.items()}
-        return [
-            _Found(
-                fuse({channel: retrievals[i] for channel, retrievals in by_channel.items()}, options.top_k),
-                any(retrievals[i].truncated for retrievals in by_channel.values()),
-            )
-            for i in range(len(texts))
-        ]
+        # A tie shows in the concepts beyond top_k, so that the status is the same for every top_k.
+        wider = replace(options, top_k=options.top_k + 1)
+        by_channel = {channel: retriever.search(texts, wider) for channel, retriever in chosen.items()}
+        found = []
+        for i in range(len(texts)):
+            retrievals = {channel: retrieved[i] for channel, retrieved in by_channel.items()}
+            fused = fuse(retrievals)
+            cut = any(retrieval.truncated for retrieval in retrievals.values())
+            found.append(_Found(fused[: options.top_k], tied(fused), cut))
+        return found
 
 
 def _result(mention: Mention, found: _Found, beyond: _Found, concepts: Mapping[str, Concept]) -> LinkResult:
@@ -95,8 +99,8 @@ def _result(mention: Mention, found: _Found, beyond: _Found, concepts: Mapping[s
         nearest = _candidates(beyond.fused[:1], concepts)
         reason: NilReason = "filtered_out" if nearest else "no_candidate"
         return LinkResult(mention, "nil", reason=reason, nearest=nearest[0] if nearest else None)
-    ties = tied(found.fused)
-    return LinkResult(mention, "ambiguous" if ties else "linked", candidates, ties=ties, truncated=found.truncated)
+    status: Status = "ambiguous" if found.ties else "linked"
+    return LinkResult(mention, status, candidates, ties=found.ties, truncated=found.truncated)
 
 
 def _candidates(fused: Sequence[Fused], concepts: Mapping[str, Concept]) -> tuple[Candidate, ...]:

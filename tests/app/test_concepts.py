@@ -1,4 +1,9 @@
 import pytest
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+from medlink.types import Concept, Name
 
 
 @pytest.mark.parametrize("identifier", ["C0027051", "umls:C0027051", "UMLS:C0027051", "icd10cm:I21"])
@@ -9,6 +14,14 @@ def test_a_concept_is_found_by_id_curie_or_code(client, identifier):
     assert [n["text"] for n in answer["names"]] == ["Myocardial infarction", "heart attack", "Hartinfarct"]
     assert answer["definitions"][0]["sab"] == "MONDO"
     assert answer["retired"] is None
+
+
+def test_an_id_whose_prefix_is_in_mixed_case_is_found(make_build, tmp_path):
+    concept = Concept("Orphanet:558", "Marfan syndrome", (Name("Marfan syndrome", "ORPHANET"),))
+    app = create_app(Settings(data_dir=tmp_path), build=make_build(tmp_path / "builds", [concept]))
+
+    with TestClient(app) as client:
+        assert client.get("/concepts/Orphanet:558").json()["cui"] == "Orphanet:558"
 
 
 def test_broader_concepts_come_with_their_names(client):

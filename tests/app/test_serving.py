@@ -13,7 +13,7 @@ from index.store import BuildStore
 from medlink.errors import IndexMismatchError, NoIndexError, StoreError
 from medlink.kb.builds import Builds
 from medlink.kb.database import migrate, open_engine
-from medlink.manifest import read_manifest
+from medlink.manifest import read_manifest, write_manifest
 
 
 @pytest.fixture
@@ -113,6 +113,20 @@ def test_an_unreachable_store_changes_nothing_for_a_running_service(settings, ac
     builds.refresh()
 
     assert builds.current().id == first
+
+
+def test_the_service_follows_on_after_an_error_that_nobody_foresaw(settings, activate):
+    broken = activate()
+    directory = settings.builds_dir / broken
+    facts = read_manifest(directory)
+    del facts["recipe"]
+    write_manifest(directory, facts)
+
+    with TestClient(create_app(settings)) as client:
+        time.sleep(0.3)
+        sound = activate()
+
+        assert wait_ready(client)["index"] == sound
 
 
 def test_in_process_linking_refuses_what_is_damaged(settings, activate):

@@ -19,6 +19,24 @@ def test_the_store_is_sqlite_in_the_data_directory_unless_said_otherwise(monkeyp
     assert Settings().database_url == "postgresql://db/medlink"
 
 
+def test_an_empty_variable_is_as_if_it_were_not_set(monkeypatch):
+    monkeypatch.setenv("MEDLINK_THREADS", "")
+    monkeypatch.setenv("MEDLINK_ENCODER_DIR", "")
+
+    assert Settings().threads is None
+    assert Settings().encoder.name == "encoder"
+
+
+def test_an_error_shows_no_value(monkeypatch):
+    monkeypatch.setenv("MEDLINK_DATABASE_URL", "postgresql://me:secret@db/medlink")
+    monkeypatch.setenv("MEDLINK_PROT", "secret")
+
+    with pytest.raises(ValidationError) as caught:
+        Settings()
+
+    assert "secret" not in str(caught.value)
+
+
 def test_settings_cannot_be_changed():
     with pytest.raises(ValidationError):
         Settings().port = 1  # type: ignore[misc]

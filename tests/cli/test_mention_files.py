@@ -60,7 +60,7 @@ def test_a_table_that_would_lose_something_is_refused_by_line(tmp_path, content,
 
 
 def test_json_that_is_nested_too_deep_is_refused(tmp_path):
-    with pytest.raises(SourceError, match="a.jsonl:1: not JSON"):
+    with pytest.raises(SourceError, match=r"a\.jsonl:1: not JSON"):
         run(tmp_path / "a.jsonl", b'{"text": ' + b"[" * 100_000)
 
 

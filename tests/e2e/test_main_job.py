@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import httpx
@@ -37,15 +38,18 @@ def run(*command: str, environment: dict[str, str], fails: bool = False) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory, encoder_dir) -> dict[str, str]:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def environment(request, tmp_path_factory, encoder_dir) -> Iterator[dict[str, str]]:
     """A loaded store and an active index build, made by the commands."""
     home = tmp_path_factory.mktemp("home")
     (home / "ours.jsonl").write_text("".join(json.dumps(line) + "\n" for line in RELEASE), encoding="utf-8")
     environment = {**os.environ, "MEDLINK_DATA_DIR": str(home / "var"), "MEDLINK_ENCODER_DIR": str(encoder_dir)}
-    run("kb", "load", str(home / "ours.jsonl"), environment=environment)
-    run("index", "build", environment=environment)
-    return environment
+    database = request.getfixturevalue("fresh_database")() if request.param == "postgresql" else nullcontext("")
+    with database as url:
+        environment["MEDLINK_DATABASE_URL"] = url
+        run("kb", "load", str(home / "ours.jsonl"), environment=environment)
+        run("index", "build", environment=environment)
+        yield environment
 
 
 @pytest.fixture(scope="module")
@@ -164,5 +168,8 @@ def test_errors_of_the_command_line_are_one_line(environment, tmp_path):
 
     assert said.startswith("medlink: unknown index build 'nonsense'; valid: ")
     assert len(said.splitlines()) == 1
-    nothing = {**environment, "MEDLINK_DATA_DIR": str(Path(tmp_path) / "none")}
+    assert run("link", "x", environment={**environment, "MEDLINK_PORT": "many"}, fails=True).startswith(
+        "medlink: MEDLINK_PORT: "
+    )
+    nothing = {**environment, "MEDLINK_DATA_DIR": str(Path(tmp_path) / "none"), "MEDLINK_DATABASE_URL": ""}
     assert "medlink kb load" in run("link", "x", environment=nothing, fails=True)

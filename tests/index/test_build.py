@@ -102,6 +102,31 @@ def test_probes_notice_vectors_that_belong_to_other_names(directory):
         open_build(directory)
 
 
+def test_a_probe_may_differ_by_what_another_processor_computes(directory):
+    facts = read_manifest(directory)
+    probes = [{**facts["probes"][0], "score": 0.9999}]
+    write_manifest(directory, {**facts, "probes": probes})
+
+    assert open_build(directory).id == directory.name
+
+
+def test_a_kind_of_encoder_that_this_version_lacks_is_refused(directory):
+    facts = read_manifest(directory)
+    write_manifest(directory / "encoder", {**read_manifest(directory / "encoder"), "kind": "psychic"})
+    write_manifest(directory, {**facts, "files": describe_files(directory)})
+
+    with pytest.raises(IndexMismatchError, match="psychic"):
+        open_build(directory)
+
+
+def test_a_file_that_the_system_cannot_read_is_refused(directory):
+    (directory / "manifest.json").unlink()
+    (directory / "manifest.json").mkdir()
+
+    with pytest.raises(IndexMismatchError, match="cannot be read"):
+        open_build(directory)
+
+
 def test_an_empty_store_makes_no_build_and_leaves_nothing(tmp_path, encoder_dir):
     with pytest.raises(StoreError, match="medlink kb load"):
         build_index(Content([], [], [], {}, 0), encoder_dir, BuildStore(tmp_path))
@@ -122,10 +147,11 @@ def test_a_failure_in_the_middle_leaves_nothing(tmp_path, encoder_dir):
 
 def test_what_a_killed_builder_left_is_cleared_by_the_next(make_build, tmp_path):
     (tmp_path / ".tmp-20260101T000000000Z-99999999").mkdir()
+    (tmp_path / ".tmp-of-somebody-else").mkdir()
 
     build = make_build(tmp_path)
 
-    assert [p.name for p in tmp_path.iterdir()] == [build.id]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".tmp-of-somebody-else", build.id]
 
 
 def test_an_unknown_recipe_names_the_valid_ones(make_build, tmp_path):
@@ -152,3 +178,13 @@ def test_a_build_is_current_until_store_or_encoder_change(make_build, tmp_path, 
     assert not is_current(store, build.id, replace(content, loads={"tiny": "2"}), encoder_dir)
     assert not is_current(store, build.id, content, tmp_path / "other")
     assert not is_current(store, "20200101T000000000Z", content, encoder_dir)
+
+
+def test_a_damaged_build_is_not_current(directory, encoder_dir):
+    content = Content([], [], [], {"tiny": "1"}, 0)
+    store = BuildStore(directory.parent)
+    assert is_current(store, directory.name, content, encoder_dir)
+
+    (directory / "dense.faiss").write_bytes(b"")
+
+    assert not is_current(store, directory.name, content, encoder_dir)

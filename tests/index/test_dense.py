@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -115,6 +116,69 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(tmp_path):
 
     alone = [dense.nearest(queries[i : i + 1], LinkOptions(top_k=10))[0] for i in range(300)]
     assert together == alone
+
+
+def test_a_name_that_rounds_up_is_not_lost_at_the_edge_of_what_was_fetched(tmp_path):
+    rng = np.random.default_rng(7)
+    (query,) = unit(rng, 1, 1)
+    axis = query / np.linalg.norm(query.astype(np.float64))
+    aside = rng.standard_normal((4000, DIM))
+    aside -= (aside @ axis)[:, None] * axis
+    aside /= np.linalg.norm(aside, axis=1, keepdims=True)
+    edge = 0.81235  # scores on both sides of it, closer than FAISS's own sums can tell
+    table = (edge * axis + np.sqrt(1 - edge**2) * aside).astype(np.float32)
+    cosines = table.astype(np.float64) @ query
+    near, above = np.abs(cosines - edge) < 3e-8, cosines >= edge
+    table = table[near & (~above | (np.cumsum(near & above) <= 6))]
+    concepts = [Concept(f"X:{i:04d}", str(i), (Name(str(i), "S"),)) for i in range(len(table))]
+
+    for k in (1, 3, 5):
+        directory = tmp_path / str(k)
+        directory.mkdir()
+        (found,) = build_dense(directory, concepts, table, "flat").nearest(query[None], LinkOptions(top_k=k))
+
+        expected = brute_force(concepts, table, query, LinkOptions(top_k=k))
+        assert [(r.concept_id, r.score) for r in found] == expected
+
+
+@pytest.mark.parametrize("recipe", ["flat", "hnsw"])
+def test_a_comparison_in_small_parts_is_the_same(tmp_path, monkeypatch, recipe):
+    rng = np.random.default_rng(2)
+    table, queries = unit(rng, 500, 500), unit(rng, 40, 40)
+    dense = build_dense(tmp_path, make_concepts(rng, 500), table, recipe)
+    options = LinkOptions(top_k=20, semantic_types=frozenset({"T001"}))
+    whole = dense.nearest(queries, options)
+
+    monkeypatch.setattr("index.dense._IN_MEMORY", 1000)
+
+    assert dense.nearest(queries, options) == whole
+
+
+def test_what_a_wide_filter_leaves_out_does_not_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr("index.dense._GRAPH_ROWS", 10)
+    rng = np.random.default_rng(3)
+    table, queries = unit(rng, 400, 400), unit(rng, 20, 20)
+    concepts = make_concepts(rng, 400)
+
+    for recipe in ("flat", "hnsw"):
+        directory = tmp_path / recipe
+        directory.mkdir()
+        found = build_dense(directory, concepts, table, recipe).nearest(queries, LinkOptions(top_k=3))
+
+        assert [[(r.concept_id, r.score) for r in one] for one in found] == [
+            brute_force(concepts, table, q, LinkOptions(top_k=3)) for q in queries
+        ]
+
+
+def test_a_few_mentions_are_searched_on_one_thread(tmp_path):
+    rng = np.random.default_rng(4)
+    table = unit(rng, 100, 100)
+    dense = build_dense(tmp_path, make_concepts(rng, 100), table, "flat")
+    faiss.omp_set_num_threads(2)
+
+    dense.nearest(table[:3], LinkOptions())
+
+    assert faiss.omp_get_max_threads() == 1
 
 
 def test_a_concept_with_many_names_does_not_fill_the_list(tmp_path):

@@ -42,6 +42,14 @@ def test_concepts_that_share_the_best_name_are_a_reported_tie(build):
     assert ids(result)[:2] == ["HP:0000001", "MESH:D003139"]
 
 
+@pytest.mark.parametrize("channels", [("exact", "dense"), ("exact",), ("dense",)])
+def test_a_tie_is_reported_however_few_concepts_are_asked_for(build, channels):
+    (result,) = link(build, "cold", top_k=1, channels=channels)
+
+    assert (result.status, ids(result)) == ("ambiguous", ["HP:0000001"])
+    assert result.ties == ("HP:0000001", "MESH:D003139")
+
+
 def test_a_name_asked_verbatim_has_similarity_one(build):
     (result,) = link(build, "lung disease", channels=("dense",))
 
