@@ -63,11 +63,10 @@ def _problem(mention: Mention, settings: Settings) -> str | None:
         return f"longer than max_mention_chars = {settings.max_mention_chars}"
     if len(context) > settings.max_context_chars:
         return f"context longer than max_context_chars = {settings.max_context_chars}"
-    if mention.start is not None and mention.end is not None:
-        in_order = mention.start <= mention.end
-        inside = mention.context is None or mention.end <= len(context)
-        return None if in_order and inside else "start and end do not fit"
-    return None
+    start = mention.start or 0
+    end = mention.end if mention.end is not None else start
+    fits = start <= end and (mention.context is None or end <= len(context))
+    return None if fits else "start and end do not fit"
 
 
 def _refusal(item: int, raw: object, code: str, detail: str) -> ErrorOut:

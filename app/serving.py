@@ -53,7 +53,11 @@ class ActiveBuilds:
     def _registry(self) -> Builds:
         if self._records is None:
             engine = open_engine(self._settings.database_url)
-            check_schema(engine)
+            try:
+                check_schema(engine)
+            except StoreError:
+                engine.dispose()
+                raise
             self._records = Builds(engine)
         return self._records
 

@@ -26,13 +26,21 @@ def evaluation(rows: Rows) -> list[list[str]]:
     return table
 
 
-def timing(rows: Rows) -> list[list[str]]:
-    """Return header and cells of a table of measured values."""
-    table = [["case", "system", "value", "unit"]]
-    return table + [[row["case"], row["system"], f"{row['value']:,.0f}", row["unit"]] for row in rows]
+def loading(rows: Rows) -> list[list[str]]:
+    """Return header and cells of the loading table."""
+    table = [["case", "database", "names", "rate", "CPU seconds", "peak memory, MiB"]]
+    for row in rows:
+        rate = f"{row['value']:,} {row['unit']}"
+        numbers = [f"{row['cpu_seconds']:.0f}", f"{row['peak_rss_mib']:.0f}"]
+        table.append([row["case"], row["system"], f"{row['names']:,}", rate, *numbers])
+    return table
 
 
-TABLES: dict[str, Callable[[Rows], list[list[str]]]] = {"eval-dev": evaluation, "load-rrf": timing}
+TABLES: dict[str, Callable[[Rows], list[list[str]]]] = {
+    "eval-dev-medic": evaluation,
+    "eval-dev-open": evaluation,
+    "load-rrf": loading,
+}
 
 
 def filled(readme: str) -> str:

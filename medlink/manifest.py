@@ -66,7 +66,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         facts = json.loads(content.decode("utf-8"))
     except FileNotFoundError:
         raise ValueError(f"{MANIFEST} is missing") from None
-    except (UnicodeDecodeError, json.JSONDecodeError):
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
         raise ValueError(f"{MANIFEST} is not JSON") from None
     if not isinstance(facts, dict) or facts.pop("seal", None) is None or _sealed(facts) != content:
         raise ValueError(f"{MANIFEST} does not fit its own seal")

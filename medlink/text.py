@@ -10,7 +10,9 @@ _BLANKS = re.compile(r"\s+")
 # Trade signs go, and every quote-like sign that stands for an apostrophe becomes one.
 _SIGNS = str.maketrans(dict.fromkeys("®™℠©") | dict.fromkeys("’‘‛ʼ′`´＇", "'"))
 _POSSESSIVE = re.compile(r"(?<=\w)'s?(?!\w)")
-_NOT_KEY = re.compile(r"(?:[^\w+%]|_)+")
+_ASCII_SEPARATORS = re.compile(r"(?:[^\w+%]|_)+", re.ASCII)
+# The accents of Latin, Greek and Cyrillic. Marks of other scripts are vowels and voicing, not decoration.
+_ACCENTS = re.compile("[\u0300-\u036f]+")
 
 
 def encoder_text(text: str, *, lowercase: bool) -> str:
@@ -38,5 +40,11 @@ def match_key(text: str) -> str:
     # Before NFKC, which would spell the trade mark sign as the letters TM and take an acute accent apart;
     # and after it, since it takes other letters apart into an apostrophe.
     folded = unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS).casefold()
-    bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-    return _NOT_KEY.sub(" ", _POSSESSIVE.sub("", bare)).strip()
+    bare = _POSSESSIVE.sub("", unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", folded))))
+    if bare.isascii():
+        return _ASCII_SEPARATORS.sub(" ", bare).strip()
+    return " ".join("".join(c if _counts(c) else " " for c in bare).split())
+
+
+def _counts(character: str) -> bool:
+    return character.isalnum() or character in "+%" or unicodedata.category(character)[0] == "M"

@@ -42,7 +42,10 @@ def test_variants_of_one_name_share_a_key(one, other):
     assert match_key(one) == match_key(other) != ""
 
 
-@pytest.mark.parametrize(("one", "other"), [("type 1", "type 2"), ("CD4+", "CD4"), ("5% dextrose", "5 dextrose")])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("type 1", "type 2"), ("CD4+", "CD4"), ("5% dextrose", "5 dextrose"), ("ガン", "カン"), ("हिम", "हम")],
+)
 def test_what_tells_names_apart_stays_in_the_key(one, other):
     assert match_key(one) != match_key(other)
 

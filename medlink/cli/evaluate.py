@@ -27,7 +27,8 @@ _CHANNELS: dict[str, tuple[Channel, ...]] = {
     "fused": CHANNELS,
 }
 _BASELINES = ("baseline-exact", "baseline-tfidf")
-_console = Console()
+# Piped into a file, a table of eleven columns would be cut to the 80 that rich assumes.
+_console = Console(width=None if sys.stdout.isatty() else 160)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def link_file(source: Path, target: Path, column: str, answers: Answers) -> None
     """Answer each row of a file into another one, which appears only when it is complete.
 
     Raises:
-        UnknownValueError: An ending that names no format, or a column that the file lacks.
+        UnknownValueError: An ending that names no format.
         SourceError: The file is missing or a line is not what the format says.
     """
     for path in (source, target):
@@ -44,7 +44,10 @@ def link_file(source: Path, target: Path, column: str, answers: Answers) -> None
     with _replacing(target) as handle, progress("mentions") as advance:
         columns, rows = _read(source)
         if column not in columns and source.suffix.lower() in _DELIMITERS:
-            raise UnknownValueError("column", column, columns)
+            # Without a header the first row is a mention, so the columns are counted and not named.
+            raise SourceError(
+                f"none of the {len(columns)} columns is called {column!r}; see --column", file=str(source)
+            )
         write = _writer(handle, target.suffix.lower(), columns)
         done = 0
         advance("link", done, 0)

@@ -134,6 +134,7 @@ BAD = {
     "too long": MARK * 100,
     "a lone surrogate": MARK + "\ud800",
     "offsets": {"text": MARK, "context": MARK, "start": 3, "end": 99},
+    "a start beyond the context": {"text": MARK, "context": MARK, "start": 99},
     "not a mention": 7,
 }
 

@@ -135,7 +135,7 @@ def test_json_lines_get_the_whole_result(environment, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.csv", "term\nx\n", "unknown column 'text'; valid: term"),
+        ("a.csv", "term\nx\n", "none of the 1 columns is called 'text'"),
         ("a.csv", "text,b\nx\n", "a.csv:2: 1 columns, the header has 2"),
         ("a.csv", b"text\n\xff\n", "UTF-8"),
         ("a.jsonl", '{"text": "x"}\n{', "a.jsonl:2: not JSON"),

@@ -24,6 +24,8 @@ TYPES = {
 }
 # A disorder of these is more than "some disease", which the other sources say for want of knowing better.
 _DISORDERS = frozenset({"T191", "T048", "T019", "T037"})
+# What HPO lists as a finding of a patient is a finding only where no source says what kind of disorder it is.
+_KINDS = _DISORDERS | {"T190", "T184", "T047", "T046"}
 _ORDER = {tui: position for position, tui in enumerate(TYPES)}
 
 MONDO_ROOTS = {
@@ -101,8 +103,10 @@ def _below(tree: str, start: str) -> bool:
 
 
 def in_order(tuis: Iterable[str]) -> tuple[str, ...]:
-    """Return the types most specific first; "some disease" gives way to a kind of disease."""
+    """Return the types most specific first; "some disease" gives way to a kind of disease, a finding to any kind."""
     distinct = set(tuis)
+    if distinct & _KINDS:
+        distinct.discard("T033")
     if distinct & _DISORDERS:
         distinct.discard("T047")
     return tuple(sorted(distinct, key=_ORDER.__getitem__))

@@ -105,8 +105,9 @@ def test_mesh_types_come_from_tree_numbers(trees, tuis):
 def test_a_disease_is_not_said_to_be_only_some_disease(tuis):
     ordered = in_order(tuis)
 
-    assert set(ordered) | {"T047"} == tuis | {"T047"}
+    assert set(ordered) | {"T033", "T047"} == tuis | {"T033", "T047"}
     assert "T047" not in ordered or not tuis & {"T191", "T048", "T019", "T037"}
+    assert "T033" not in ordered or not tuis & {"T191", "T048", "T019", "T037", "T190", "T184", "T046", "T047"}
 
 
 def test_cross_references_of_unknown_kind_or_shape_are_dropped():
