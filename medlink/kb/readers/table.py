@@ -30,6 +30,7 @@ _OPTIONAL = (
     "broader",
 )
 _SUPPRESS = ("N", "O", "Y", "E")
+_LARGEST_CELL = 131_072
 _LAST_RANK = 2**31 - 1
 
 
@@ -83,6 +84,8 @@ class TableReader:
 
     def _rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """Yield (line that the row ends on, cells by column)."""
+        # The limit belongs to the whole process, and a file of mentions may need another one.
+        csv.field_size_limit(_LARGEST_CELL)
         text = (f"{line}\n" for _, line in self._release.lines(self._name))
         if self._tabs:
             reader = csv.reader(text, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
