@@ -9,7 +9,7 @@ import structlog
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
-from app import errors
+from app import docs, errors
 from app.routes import concepts, health, link
 from app.serving import ActiveBuilds
 from app.settings import Settings
@@ -46,8 +46,9 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
 
     # A tracer that someone configures for the whole process would record exceptions with their text.
     silent: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
-    app = FastAPI(title="medlink", version=__version__, lifespan=lifespan, telemetry=silent)
+    app = FastAPI(title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None)
     errors.install(app, max_body_bytes=settings.max_body_bytes)
+    docs.install(app)
     for routes in (link, concepts, health):
         app.include_router(routes.router)
     return app

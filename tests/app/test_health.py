@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 from app.errors import STATUS
@@ -25,3 +26,13 @@ def test_the_openapi_description_is_the_committed_one():
 
 def test_every_error_has_a_status():
     assert set(STATUS) == set(MedlinkError.__subclasses__())
+
+
+def test_the_docs_page_needs_no_other_host(client):
+    page = client.get("/docs").text
+
+    addresses = re.findall(r"""(?:src|href)=["']([^"']+)""", page)
+    assert addresses
+    assert all(client.get(address).status_code == 200 for address in addresses if address.startswith("/"))
+    assert [a for a in addresses if not a.startswith("/")] == []
+    assert client.get("/redoc").status_code == 404
