@@ -46,7 +46,9 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
 
     # A tracer that someone configures for the whole process would record exceptions with their text.
     silent: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
-    app = FastAPI(title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None
+    )
     errors.install(app, max_body_bytes=settings.max_body_bytes)
     docs.install(app)
     for routes in (link, concepts, health):
