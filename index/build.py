@@ -60,6 +60,7 @@ def build_index(
         StoreError: There is no name to index.
         IndexMismatchError: The build does not pass its own checks.
     """
+    choose_recipe(recipe, 0)  # a misspelt name fails before the work
     encoder = load_encoder(encoder_dir, threads=threads)
     started = datetime.now(UTC)
     build_id = f"{started:%Y%m%dT%H%M%S}{started.microsecond // 1000:03d}Z"

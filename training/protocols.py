@@ -58,8 +58,10 @@ def read_typos(path: Path) -> dict[str, str]:
     """
     try:
         lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError("cannot be read as UTF-8", file=str(path)) from error
+    except OSError as error:
+        raise SourceError(error.strerror or "cannot be read", file=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise SourceError("not UTF-8", file=str(path)) from error
     typos = {}
     for number, line in enumerate(lines, 1):
         if line.strip():

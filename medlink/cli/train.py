@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medlink.errors import EncoderError
+
+if TYPE_CHECKING:
+    from training.names import NameRule, Terminology
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -70,6 +73,57 @@ def export(
         f"as stored to fp32: cosine {report.stored.mean_cosine:.5f} on average, {report.stored.min_cosine:.5f} at"
         f" least; {report.stored.changed_top1:.1%} of nearest neighbours changed"
     )
+
+
+@app.command()
+def pairs(
+    output: Annotated[Path, typer.Argument(help="Directory to write; must not exist or be empty.")],
+    source: Annotated[
+        str, typer.Option(help="A release (directory, zip or file), `open` or `open-plus`; the store if left out.")
+    ] = "",
+    languages: Annotated[str, typer.Option(help="Languages of the names: ENG,DUT or all.")] = "ENG",
+    lowercase: Annotated[bool, typer.Option("--lowercase/--cased", help="As the encoder to be trained.")] = True,
+    max_pairs: Annotated[int, typer.Option(min=1, help="Most pairs of one concept.")] = 50,
+    max_chars: Annotated[int, typer.Option(min=1, help="Longer names are left out.")] = 300,
+    held_out_percent: Annotated[
+        float, typer.Option(min=0, max=50, help="Names to hide for the held-out-synonym test; 5 for a shipped encoder.")
+    ] = 0,
+    include_suppressed: Annotated[bool, typer.Option("--include-suppressed", help="Use suppressed names too.")] = False,
+    seed: Annotated[int, typer.Option(help="Which pairs are drawn, and which names hidden.")] = 0,
+) -> None:
+    """Write training pairs: two names of one concept each, the same bytes for the same input."""
+    with _train_extra():
+        from training.pairs import PairRecipe, make_pairs
+    from medlink.cli.kb import split_list
+    from medlink.cli.progress import progress
+    from training.names import NameRule
+
+    chosen = None if languages == "all" else tuple(split_list("--languages", languages))
+    rule = NameRule(chosen, lowercase=lowercase, max_chars=max_chars, include_suppressed=include_suppressed)
+    recipe = PairRecipe(rule, max_pairs, held_out_percent, seed)
+    with progress("items") as advance, _terminology(source, rule) as terminology:
+        report = make_pairs(terminology, output, recipe, progress=advance)
+    for title, counts in (("", report.counts), ("left out: ", report.skipped)):
+        for step, count in counts.items():
+            typer.echo(f"{count:>12,}  {title}{step.replace('_', ' ')}")
+
+
+@contextmanager
+def _terminology(source: str, rule: "NameRule") -> Iterator["Terminology"]:
+    from app.settings import Settings
+    from medlink.cli.kb import find_release
+    from medlink.kb.database import check_schema, open_engine
+    from medlink.kb.repository import Repository
+    from training.names import ReleaseTerminology, StoreTerminology
+
+    settings = Settings()
+    if source:
+        yield ReleaseTerminology.open(find_release(source, settings.packs_dir)[0], rule)
+        return
+    engine = open_engine(settings.database_url)
+    check_schema(engine)
+    yield StoreTerminology(Repository(engine))
+    engine.dispose()
 
 
 @contextmanager

@@ -140,9 +140,11 @@ def _parse(url: str) -> URL:
             raise StoreError("the password in the database URL must be percent-encoded")
         return parsed.set(drivername=_DRIVERS[backend])
     except (ArgumentError, NoSuchModuleError, ValueError):
-        raise StoreError("the database URL cannot be read; it looks like sqlite:///file") from None
+        raise StoreError(
+            "the database URL cannot be read; it looks like sqlite:///file or postgresql://user@host/database"
+        ) from None
     except KeyError:
-        valid = ", ".join(sorted(set(_DRIVERS.values())))
+        valid = ", ".join(sorted(_DRIVERS))
         raise StoreError(f"no support for the database {backend!r}; valid: {valid}") from None
 
 

@@ -116,7 +116,8 @@ def load(
 
     Raises:
         SourceError: The release cannot be read as it is.
-        StoreError: The store refused, or another load is running.
+        StoreError: The store refused, another load is running, or the release has nothing to store: an empty file
+            in place of a vocabulary is a mistake.
     """
     started, clock = datetime.now(UTC), time.monotonic()
     with _store_errors(), writing(engine) as connection:
@@ -128,6 +129,8 @@ def load(
             _remove(connection, load_id)
         writer = Writer(connection, load_id)
         writer.write(reader, progress)
+        if writer.written.total() == writer.written["source"]:
+            raise StoreError(f"the release for {name!r} has nothing to store, not one name; the store is as it was")
         report = _finish(writer, reader, name, replaced=previous is not None, clock=clock)
         counts = {
             "rows": dict(report.rows),
@@ -218,7 +221,7 @@ def _drop_duplicates(connection: Connection, target: Target, load_id: int) -> in
 def _derive_concepts(connection: Connection) -> None:
     """Give a row to every concept that has names and no row yet; see `repository` for the same order of names."""
     name = orm.Name
-    order = [case((name.suppress == "N", 0), else_=1), name.rank, name.text]
+    order = [case((name.suppress == "N", 0), else_=1), name.load_id, name.rank, name.text]
     place = func.row_number().over(partition_by=name.concept_id, order_by=order)
     missing = ~exists().where(orm.Concept.id == name.concept_id)
     ordered = select(name.concept_id, name.text, place.label("place")).where(missing).subquery()

@@ -52,6 +52,7 @@ _NAMES: _Query = select(
     orm.Name.language,
     orm.Name.code,
     orm.Name.suppress,
+    orm.Name.load_id,
     orm.Name.rank,
 )
 _DETAILS: dict[str, _Query] = {
@@ -246,7 +247,7 @@ def _concept(concept_id: str, names: list[_Row], details: Mapping[str, list[_Row
     ordered = sorted(names, key=_preference)
     kept = dict.fromkeys(
         Name(text, sab, tty, language, code, suppress != "N")
-        for _, text, sab, tty, language, code, suppress, _ in map(tuple, ordered)
+        for _, text, sab, tty, language, code, suppress, *_ in map(tuple, ordered)
     )
     parts: dict[str, Any] = {
         field: tuple(build(*values) for values in sorted({tuple(row[1:]) for row in details[field]}))
@@ -256,6 +257,9 @@ def _concept(concept_id: str, names: list[_Row], details: Mapping[str, list[_Row
 
 
 def _preference(row: Sequence[Any]) -> tuple[Any, ...]:
-    """Order the names of a concept, preferred first; `load` picks the preferred name by the same first three."""
-    _, text, sab, tty, language, code, suppress, rank = row
-    return suppress != "N", rank, text, sab, tty, code, language, suppress
+    """Order the names of a concept, preferred first; `load` picks the preferred name by the same first four.
+
+    Ranks compare within a load only: a list of local synonyms must not rename what an earlier load named.
+    """
+    _, text, sab, tty, language, code, suppress, load_id, rank = row
+    return suppress != "N", load_id, rank, text, sab, tty, code, language, suppress

@@ -45,6 +45,18 @@ def test_a_release_is_loaded_once_and_again_when_it_changes(kb, tmp_path):
     assert changed.startswith("terms is loaded: 4 names")
 
 
+def test_a_load_says_how_many_rows_it_read(kb):
+    assert ["terms.csv", "3"] in lines(kb("load", "terms.csv", "--sab", "MINE"))
+
+
+@pytest.mark.parametrize("option", ["--languages", "--sabs"])
+def test_an_option_that_lists_nothing_is_refused_without_a_traceback(kb, option, tmp_path):
+    result = CliRunner().invoke(app, ["load", str(tmp_path), option, " , "])
+
+    assert result.exit_code == 2
+    assert f"{option} names nothing" in result.output
+
+
 def test_stats_show_what_is_stored(kb):
     kb("load", "terms.csv", "--sab", "MINE", "--name", "mine")
 

@@ -107,7 +107,7 @@ def test_two_loads_may_name_the_same_concept(load_records, repository):
     load_records(NameRecord("C9", "other", "B"), name="b")
     left = repository.concept("C1")
 
-    assert [name.text for name in both.names] == ["hot", "fever"]
+    assert [name.text for name in both.names] == ["fever", "hot"]
     assert [code.sab for code in both.codes] == ["A", "B"]
     assert [name.text for name in left.names] == ["fever"]
     assert preferred(repository) == {"C1": "fever", "C9": "other"}

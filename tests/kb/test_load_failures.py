@@ -12,7 +12,7 @@ from sqlalchemy import text
 from medlink.errors import SourceError, StoreError
 from medlink.kb import bulk
 from medlink.kb.database import open_engine, writing
-from medlink.kb.records import DefinitionRecord, NameRecord, RetiredRecord
+from medlink.kb.records import DefinitionRecord, NameRecord, RetiredRecord, SourceRecord
 from medlink.kb.repository import Repository
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +43,22 @@ def test_a_failure_in_the_middle_leaves_the_previous_content(load_records, repos
         load_records(*names, SourceError("18 columns expected", file="MRCONSO.RRF", line=10))
 
     assert content(repository) == before
+
+
+def test_a_release_with_nothing_in_it_does_not_empty_the_store(load_records, repository):
+    load_records(*CONTENT)
+    before = content(repository)
+
+    with pytest.raises(StoreError, match="nothing to store"):
+        load_records(SourceRecord("VOC", "A vocabulary", "2027"))
+
+    assert content(repository) == before
+
+
+def test_a_list_of_retired_ids_alone_is_a_release(load_records, repository):
+    load_records(CONTENT[3], name="history")
+
+    assert [retired.id for retired in repository.retirements()] == ["C0"]
 
 
 def test_a_refusal_by_the_database_is_told_without_the_row(load_records, repository):

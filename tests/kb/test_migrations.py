@@ -98,7 +98,7 @@ def test_a_failed_migration_leaves_no_table_behind(engine):
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("mysql://user:s3cret@host/db", "valid: postgresql"),
+        ("mysql://user:s3cret@host/db", "valid: postgres, postgresql, sqlite"),
         ("no url at all s3cret", "cannot be read"),
         ("postgresql://user:s3cret@127.0.0.1:1/db", "cannot open the store"),
         ("postgresql://user:s3@cret@127.0.0.1:1/db", "percent-encoded"),

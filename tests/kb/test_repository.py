@@ -70,9 +70,10 @@ def slow_concepts(engine) -> list[Concept]:
     concepts = []
     for concept_id in sorted({name.concept_id for name in everything[orm.Name]}):
         names = [
-            (x.suppress != "N", x.rank, x.text, x.sab, x.tty, x.code, x.language) for x in of[orm.Name](concept_id)
+            (x.suppress != "N", x.load_id, x.rank, x.text, x.sab, x.tty, x.code, x.language)
+            for x in of[orm.Name](concept_id)
         ]
-        ordered = [Name(n[2], n[3], n[4], n[6], n[5], n[0]) for n in sorted(names)]
+        ordered = [Name(n[3], n[4], n[5], n[7], n[6], n[0]) for n in sorted(names)]
         types = {(x.tui, x.name) for x in of[orm.SemanticType](concept_id)}
         codes = {(x.sab, x.code) for x in of[orm.Code](concept_id)}
         definitions = {(x.sab, x.text) for x in of[orm.Definition](concept_id)}
@@ -123,6 +124,17 @@ def test_the_table_of_concepts_and_the_stream_agree_on_the_preferred_name(store,
         derived = {concept_id: name for concept_id, name in rows}
 
     assert derived == {concept.id: concept.preferred_name for concept in repository.concepts()}
+
+
+def test_a_later_load_adds_names_and_does_not_rename(repository, load_records):
+    load_records(NameRecord("C1", "Myocardial infarction", "UMLS", rank=70_000), name="umls")
+    load_records(NameRecord("C1", "MI", "LOCAL", rank=0), name="local list")
+    load_records(NameRecord("C1", "Myocardial infarction", "UMLS", rank=80_000), name="umls")
+
+    concept = repository.concept("C1")
+
+    assert concept.preferred_name == "Myocardial infarction"
+    assert [name.text for name in concept.names] == ["Myocardial infarction", "MI"]
 
 
 def test_a_stream_shows_the_store_as_it_was_when_it_began(repository, load_records):

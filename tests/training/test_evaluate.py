@@ -199,6 +199,11 @@ def test_a_typo_list_of_another_form_is_refused_by_line(tmp_path, line):
         read_typos(tmp_path / "typos.txt")
 
 
+def test_a_typo_list_that_is_not_there_says_so(tmp_path):
+    with pytest.raises(SourceError, match="No such file"):
+        read_typos(tmp_path / "typos.txt")
+
+
 def test_evaluation_runs_on_an_install_without_torch():
     code = (
         "import sys; sys.modules.update(torch=None, transformers=None); "

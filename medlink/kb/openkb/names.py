@@ -20,18 +20,20 @@ _SMALL_WORDS = frozenset("a an and by due for from in of on or the to with".spli
 def clean_names(
     names: Iterable[tuple[str, str]], skipped: Counter[str], *, verbatim: bool = False
 ) -> tuple[TermName, ...]:
-    """Return the names without blanks, bare ids and repetitions that differ in case only; each is counted.
+    """Return the names without blanks, bare ids and repetitions that differ in case only, and damaged ones; counted.
 
-    White space inside a name is folded, since some sources carry a tab or a line break there, unless
-    the source's terms ask for names as they are (`verbatim`).
+    White space inside a name is folded and escaped quotes are freed, since some sources carry them, unless the
+    source's terms ask for names as they are (`verbatim`).
     """
     kept: dict[str, TermName] = {}
     for text, tty in names:
-        folded = text if verbatim else _BLANKS.sub(" ", text).strip()
+        folded = text if verbatim else _BLANKS.sub(" ", text.replace('\\"', '"')).strip()
         if not folded.strip():
             skipped["blank name"] += 1
         elif _ONLY_ID.fullmatch(folded):
             skipped["name is only an id"] += 1
+        elif not verbatim and _is_damaged(folded):
+            skipped["name with damaged letters"] += 1
         elif folded.lower() in kept:
             skipped["name repeated in its term"] += 1
         else:
@@ -65,6 +67,11 @@ def is_formulaic(text: str) -> bool:
     (True, False)
     """
     return _FORMULA.search(text) is not None
+
+
+def _is_damaged(text: str) -> bool:
+    """Whether an accent was lost on the way: `ChC)diak` was Chédiak once."""
+    return "\ufffd" in text or ("C)" in text and text.count(")") > text.count("("))
 
 
 def _singular(word: str) -> str:

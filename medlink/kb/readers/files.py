@@ -167,7 +167,7 @@ class Release:
                     yield _File(path.relative_to(self.path).as_posix(), path, path.stat().st_size)
         elif not self.path.is_file():
             raise SourceError("no such file or directory", file=str(self.path))
-        elif self.path.suffix == ".zip":
+        elif self.path.suffix.lower() == ".zip":
             yield from self._list_zip()
         else:
             yield _File(self.path.name, self.path, self.path.stat().st_size)

@@ -37,9 +37,10 @@ _LAST_RANK = 2**31 - 1
 class TableReader:
     """Reads `.csv` or `.tsv` with a header row, plain or compressed.
 
-    A CSV has the usual double quotes; a TSV has none, so that a name may begin with one. Names are ranked as they
-    come: the first row of a concept that is not suppressed is preferred. A table says nothing of its sources, so
-    they come last, under the unknown licence level.
+    A CSV has the usual double quotes; a TSV has none, so that a name may begin with one. An id or a name on two
+    lines is an error: a quote that nobody closed would else swallow rows. Names are ranked as they come: the first
+    row of a concept that is not suppressed is preferred. A table says nothing of its sources, so they come last,
+    under the unknown licence level.
 
     Args:
         path: The file, or a directory or zip that holds one.
@@ -102,7 +103,10 @@ class TableReader:
                     message = f"expected {len(header)} columns, found {len(row)}"
                     raise self._release.error(self._name, message, reader.line_num)
                 self.report.rows[self._name] += 1
-                yield reader.line_num, dict(zip(header, row, strict=True))
+                yield (
+                    reader.line_num,
+                    {c: cell if c == "name" else cell.strip() for c, cell in zip(header, row, strict=True)},
+                )
         except csv.Error as error:
             raise self._release.error(self._name, f"not a table: {error}", reader.line_num) from error
 
@@ -121,8 +125,10 @@ class TableReader:
         sab = row.get("sab") or self._sab
         language = row.get("language") or "ENG"
         suppress = row.get("suppress") or "N"
-        if not row["id"].strip():
+        if not row["id"]:
             raise self._release.error(self._name, "blank id", line)
+        if "\n" in row["id"] or "\n" in row["name"]:
+            raise self._release.error(self._name, "a name on two lines; close or double the quote before it", line)
         if not sab.strip():
             raise self._release.error(self._name, "no source: fill the column sab, or say which it is", line)
         if suppress not in _SUPPRESS:
@@ -144,7 +150,7 @@ class TableReader:
             yield SemanticTypeRecord(concept_id, tui, name)
         for code_sab, code in self._pairs(row, "codes", line):
             yield CodeRecord(concept_id, code_sab, code)
-        if definition := row.get("definition", "").strip():
+        if definition := row.get("definition", ""):
             yield DefinitionRecord(concept_id, sab, definition)
         for broader_id in filter(None, map(str.strip, row.get("broader", "").split(";"))):
             yield BroaderRecord(concept_id, broader_id, sab)

@@ -160,3 +160,21 @@ def test_ids_replaced_by_a_term_that_is_left_out_are_left_out_too():
     assert set(smaller.terms) == {"MONDO:4"}
     assert smaller.obsolete == (Obsolete("MONDO:3"),)
     assert smaller.skipped == {"not wanted": 1}
+
+
+def test_names_that_lost_their_accents_are_left_out_and_escaped_quotes_are_freed():
+    skipped = Counter()
+
+    names = clean_names(
+        [
+            ("ChC)diak disease", "SY"),
+            ("Ch\ufffddiak disease", "SY"),
+            ("scurvy (lack of vitamin C)", "SY"),
+            (r"\"X\" disease", "SY"),
+        ],
+        skipped,
+    )
+
+    assert [n.text for n in names] == ["scurvy (lack of vitamin C)", '"X" disease']
+    assert skipped == {"name with damaged letters": 2}
+    assert [n.text for n in clean_names([("ChC)diak", "SY")], skipped, verbatim=True)] == ["ChC)diak"]

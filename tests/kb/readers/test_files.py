@@ -91,6 +91,12 @@ def test_a_line_ends_at_a_line_feed_only(tmp_path):
     assert read(path) == [(1, "a\u2028b\x85c\x0bd\x1ce\rf")]
 
 
+def test_a_zip_may_end_in_capitals(tmp_path):
+    path = pack(tmp_path, "zip", b"eins\n").rename(tmp_path / "RELEASE.ZIP")
+
+    assert read(path) == [(1, "eins")]
+
+
 def test_several_zstd_frames_are_one_file(tmp_path):
     (tmp_path / f"{NAME}.zst").write_bytes(zstandard.compress(b"one\n") + zstandard.compress(b"two\n"))
 

@@ -77,10 +77,33 @@ def test_a_tsv_has_no_quoting(reader):
     assert [name.text for name in found] == ['"open', '2"-deoxy, sugar', "after"]
 
 
-def test_a_csv_cell_may_hold_quotes_commas_and_a_line_end(reader):
-    found = names(reader("id,name", 'C1,"""open"', 'C1,"a, b"', 'C1,"two', 'lines"', "C1,a|b||c", sab="MINE"))
+def test_a_csv_cell_may_hold_quotes_commas_and_in_a_definition_a_line_end(reader):
+    lines = ('C1,"""open",', 'C1,"a, b","two', 'lines"', "C1,a|b||c,")
+    opened = reader("id,name,definition", *lines, sab="MINE")
 
-    assert [name.text for name in found] == ['"open', "a, b", "two\nlines", "a|b||c"]
+    found = list(opened.records())
+
+    assert [r.text for r in found if isinstance(r, NameRecord)] == ['"open', "a, b", "a|b||c"]
+    assert [r.text for r in found if isinstance(r, DefinitionRecord)] == ["two\nlines"]
+
+
+def test_quotes_that_join_two_rows_into_one_name_are_an_error(reader):
+    opened = reader("id,name,sab", 'C1,"cough', 'C2,cold",AAA')
+
+    with pytest.raises(SourceError, match=r"^kb\.csv:3: a name on two lines"):
+        list(opened.records())
+
+
+def test_blanks_around_ids_and_sources_are_no_part_of_them(reader):
+    opened = reader("id,name,sab,broader,codes", " C1 , cough ,AAA , C2 ,MESH:D9", "C1,tussis,AAA,C2,")
+
+    assert list(opened.records()) == [
+        NameRecord("C1", " cough ", "AAA", rank=0),
+        CodeRecord("C1", "MESH", "D9"),
+        BroaderRecord("C1", "C2", "AAA"),
+        NameRecord("C1", "tussis", "AAA", rank=1),
+        SourceRecord("AAA", "AAA", "", licence_level=9),
+    ]
 
 
 def test_a_compressed_table_is_read_and_its_bytes_counted(tmp_path):
