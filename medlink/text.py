@@ -24,7 +24,9 @@ def encoder_text(text: str, *, lowercase: bool) -> str:
     'type 2 fibrosis'
     """
     folded = unicodedata.normalize("NFKC", text)
-    folded = _BLANKS.sub(" ", "".join(c for c in folded if c.isspace() or unicodedata.category(c)[0] != "C"))
+    if not folded.isprintable():
+        folded = "".join(c for c in folded if c.isspace() or unicodedata.category(c)[0] != "C")
+    folded = _BLANKS.sub(" ", folded)
     # Lower case can undo NFKC (a capital I with a dot), so it comes first and is normalised again.
     return unicodedata.normalize("NFKC", folded.lower()).strip() if lowercase else folded.strip()
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -15,7 +16,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+if TYPE_CHECKING:
+    from training.run import Step
+
 _QUIET_SECONDS = 10.0
+_STEPS_BETWEEN_LINES = 100
 
 Advance = Callable[[str, int, int], None]
 """Takes the stage, how much of it is done and how much there is (0: not known)."""
@@ -74,3 +79,23 @@ def progress(unit: str) -> Iterator[Advance]:
             bars.update(task, completed=done, total=total or None, rate=rate)
 
         yield advance
+
+
+@contextmanager
+def training_progress(names: int) -> "Iterator[Callable[[Step, int], None]]":
+    """Give a function that shows the steps of a training run on stderr.
+
+    Args:
+        names: Names of a batch.
+    """
+    with progress("names") as advance:
+        console = Console(stderr=True)
+
+        def show(step: "Step", total: int) -> None:
+            advance("pretrain", step.step * names, total * names)
+            if step.dev_acc_at_1 is not None or step.step % _STEPS_BETWEEN_LINES == 0:
+                dev = "" if step.dev_acc_at_1 is None else f", dev acc@1 {step.dev_acc_at_1:.1f} %"
+                kept = f"{step.positives_kept:.0%} of positives, {step.negatives_kept:.2%} of negatives mined"
+                console.print(f"step {step.step} of {total}: loss {step.loss:.4f}, {kept}{dev}", highlight=False)
+
+        yield show

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medlink.errors import EncoderError
+from medlink.errors import EncoderError, SourceError
 
 if TYPE_CHECKING:
+    from training.dev import DevNames
     from training.names import NameRule, Terminology
 
 app = typer.Typer(no_args_is_help=True)
@@ -51,11 +52,7 @@ def export(
 ) -> None:
     """Write a checkpoint as an encoder directory, if it agrees with torch and no vector depends on its batch."""
     with _train_extra():
-        from transformers.utils import logging
-
         from training.export import export as write
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
     if pooling is None and model != "minilm":
         raise EncoderError("say --pooling cls or --pooling mean, whichever the network was trained with")
     report = write(
@@ -108,6 +105,56 @@ def pairs(
             typer.echo(f"{count:>12,}  {title}{step.replace('_', ' ')}")
 
 
+@app.command()
+def pretrain(
+    recipe: Annotated[Path, typer.Argument(help="A TOML file as in training/recipes.")],
+    pairs: Annotated[Path, typer.Argument(help="Directory of `medlink train pairs`.")],
+    output: Annotated[Path, typer.Argument(help="Directory of the run; a run that was stopped there goes on.")],
+    dev: Annotated[
+        bool, typer.Option("--dev", help="Measure on names of the store that the pairs had hidden from them.")
+    ] = False,
+) -> None:
+    """Pretrain an encoder so that names of one concept lie together; several GPUs through `torchrun`."""
+    with _train_extra():
+        from training.pretrain import pretrain as run
+    from medlink.cli.progress import training_progress
+    from training.recipe import read_recipe
+
+    chosen = read_recipe(recipe)
+    names = _dev_names(pairs) if dev else None
+    with training_progress(2 * chosen.batch_pairs) as advance:
+        checkpoint = run(chosen, pairs, output, dev=names, progress=advance)
+    typer.echo(
+        f"{checkpoint} is done; `medlink train export {checkpoint} DIRECTORY --pooling {chosen.pooling}` exports it"
+    )
+
+
+def _dev_names(pairs: Path) -> "DevNames":
+    from app.settings import Settings
+    from medlink.kb.database import check_schema, open_engine
+    from medlink.kb.repository import Repository
+    from medlink.manifest import read_manifest
+    from training.dev import dev_names
+    from training.heldout import hold_out
+    from training.names import NameRule
+
+    try:
+        facts = read_manifest(pairs)
+    except ValueError as error:
+        raise SourceError(f"{error}; run `medlink train pairs`", file=str(pairs)) from None
+    of = facts["recipe"]["rule"]
+    rule = NameRule(**{**of, "languages": of["languages"] and tuple(of["languages"])})
+    engine = open_engine(Settings().database_url)
+    check_schema(engine)
+    repository = Repository(engine)
+    split = hold_out(
+        repository.concepts(), percent=facts["held_out"]["percent"], seed=facts["held_out"]["seed"], rule=rule
+    )
+    if split.fingerprint != facts["held_out"]["fingerprint"]:
+        raise SourceError("the store is not the terminology that these pairs were made of", file=str(pairs))
+    return dev_names(repository.concepts, split, rule)
+
+
 @contextmanager
 def _terminology(source: str, rule: "NameRule") -> Iterator["Terminology"]:
     from app.settings import Settings
@@ -129,6 +176,11 @@ def _terminology(source: str, rule: "NameRule") -> Iterator["Terminology"]:
 @contextmanager
 def _train_extra() -> Iterator[None]:
     try:
+        from transformers.utils import logging
+
+        # Its own bars and reports would run through ours.
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
         yield
     except ModuleNotFoundError as error:
         raise EncoderError(
