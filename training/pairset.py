@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -59,10 +58,6 @@ class PairSet:
     def texts(self, indices: NDArray[np.integer]) -> list[str]:
         """Return the texts with these indices."""
         return list(self._texts.take(pa.array(indices)).to_pylist())
-
-    def text_lengths(self) -> NDArray[np.int32]:
-        """Return the characters of every text."""
-        return np.asarray(pc.utf8_length(self._texts), np.int32)
 
 
 def read_pairs(directory: Path) -> PairSet:

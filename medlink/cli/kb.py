@@ -1,4 +1,4 @@
-"""`medlink kb build-open | load | stats`."""
+"""`medlink kb build-open | load | remove | stats`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -79,6 +79,20 @@ def load(
         )
     engine.dispose()
     _tell(report)
+
+
+@app.command()
+def remove(name: Annotated[str, typer.Argument(help="Name of a load, as `medlink kb stats` lists it.")]) -> None:
+    """Take a load out of the store; index builds stay as they are until the next one is built."""
+    from app.settings import Settings
+    from medlink.kb.database import check_schema, open_engine
+    from medlink.kb.load import remove as remove_load
+
+    engine = open_engine(Settings().database_url)
+    check_schema(engine)
+    remove_load(engine, name)
+    engine.dispose()
+    _say(f"{name} is out of the store; `medlink index build` makes an index without it")
 
 
 @app.command()

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from medlink.errors import StoreError
+from medlink.errors import StoreError, UnknownValueError
 from medlink.kb import orm
 from medlink.kb.bulk import TARGETS, Progress, Target, Writer, table_of
 from medlink.kb.database import checkpoint, writing
@@ -162,6 +162,25 @@ def _register(connection: Connection, name: str) -> tuple[int, str | None]:
     values = {"name": name, "format": "", "fingerprint": "", "options": {}, "state": "loading", "counts": {}}
     new = insert(orm.Load).values(started_at=datetime.now(UTC), **values).returning(orm.Load.id)
     return connection.scalars(new).one(), None
+
+
+def remove(engine: Engine, name: str) -> None:
+    """Take a load out of the store, with everything that only it said; all of it, or nothing.
+
+    Raises:
+        UnknownValueError: There is no load of that name.
+        StoreError: The store refused.
+    """
+    with _store_errors(), writing(engine) as connection:
+        ids = {known: load_id for known, load_id in connection.execute(select(orm.Load.name, orm.Load.id))}
+        if name not in ids:
+            raise UnknownValueError("load", name, sorted(ids))
+        _remove(connection, ids[name])
+        connection.execute(delete(orm.Load).where(orm.Load.id == ids[name]))
+        _derive_concepts(connection)
+        for target in TARGETS:
+            if target.refers:
+                _drop_orphans(connection, target)
 
 
 def _remove(connection: Connection, load_id: int) -> None:

@@ -86,3 +86,11 @@ def test_stats_of_a_store_that_was_never_loaded_say_what_to_do(kb):
 def test_a_wrong_word_is_an_error_that_lists_the_right_ones(kb, arguments, error, message):
     with pytest.raises(error, match=message):
         kb(*arguments)
+
+
+def test_a_load_can_be_taken_out(kb):
+    kb("load", "terms.csv", "--sab", "MINE")
+
+    assert "terms is out of the store" in kb("remove", "terms")
+    with pytest.raises(UnknownValueError, match="valid: none"):
+        kb("remove", "terms")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from medlink.errors import SourceError
+from medlink.errors import SourceError, UnknownValueError
 from medlink.kb import bulk
-from medlink.kb.load import fingerprint, load
+from medlink.kb.load import fingerprint, load, remove
 from medlink.kb.readers.report import ReadReport
 from medlink.kb.records import (
     BroaderRecord,
@@ -252,3 +252,17 @@ def test_the_columns_of_each_table_are_the_fields_of_its_record():
     for target in bulk.TARGETS:
         assert [column.name for column in target.table.columns] == ["id", "load_id", *target.columns]
         assert set(target.refers) <= set(target.columns)
+
+
+def test_a_load_that_is_removed_takes_what_only_it_said(store, load_records, repository):
+    load_records(NameRecord("C1", "fever", "A"), NameRecord("C2", "cough", "A"), name="first")
+    load_records(NameRecord("C1", "pyrexia", "B"), SemanticTypeRecord("C2", "T184", "Sign"), name="second")
+
+    remove(store, "first")
+
+    (left,) = repository.concepts()
+    assert (left.id, left.preferred_name) == ("C1", "pyrexia")
+    assert repository.stats().rows["semantic_type"] == 0
+    assert list(repository.fingerprints()) == ["second"]
+    with pytest.raises(UnknownValueError, match="unknown load 'first'; valid: second"):
+        remove(store, "first")

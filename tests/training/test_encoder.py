@@ -12,7 +12,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, Robert
 from medlink.encoders import pooling as numpy_pooling  # noqa: E402
 from medlink.errors import EncoderError, UnknownValueError  # noqa: E402
 from training.cache import cached_backward  # noqa: E402
-from training.encoder import pool, read_encoder, tokenize  # noqa: E402
+from training.encoder import pool, read_encoder, token_lengths, tokenize  # noqa: E402
 from training.losses import multi_similarity_loss  # noqa: E402
 from training.masks import pair_masks  # noqa: E402
 from training.parity import torch_vectors  # noqa: E402
@@ -152,3 +152,13 @@ def test_mistakes_are_named(bert, tmp_path):
         read_encoder(bert, pooling="max", max_length=12)
     with pytest.raises(EncoderError, match=r"config\.json"):
         read_encoder(tmp_path, pooling="cls", max_length=12)
+
+
+def test_token_lengths_are_those_of_the_tokens_however_many_texts(bert):
+    tokenizer = read_encoder(bert, pooling="mean", max_length=12).tokenizer
+
+    found = token_lengths(tokenizer, TEXTS)
+
+    assert found.tolist() == [int(tokenize(tokenizer, [text]).mask.sum()) for text in TEXTS]
+    assert found.max() == 12
+    assert token_lengths(tokenizer, []).tolist() == []

@@ -41,7 +41,6 @@ def test_what_was_written_is_read_back(tmp_path, texts):
     assert found.text_count == texts
     assert found.concepts == ["C1", "C2"]
     assert found.texts(np.array([texts - 1, 0, 0])) == [f"text {texts - 1}", "text 0", "text 0"]
-    assert np.array_equal(found.text_lengths(), np.char.str_len([f"text {n}" for n in range(texts)]))
     assert np.array_equal(found.memberships.offsets, memberships.offsets)
     assert np.array_equal(found.memberships.values, memberships.values)
     assert found.pairs.concept.tolist() == [0] * 5 + [1] * (texts - 6)
