@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory) -> Path:
     """A BERT of two layers with random weights that reads letters, as a Hugging Face directory."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
     directory = tmp_path_factory.mktemp("tiny-bert")
     letters = "abcdefghijklmnopqrstuvwxyz0123456789"
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{letter}" for letter in letters)]

@@ -1,15 +1,13 @@
 from contextlib import contextmanager, nullcontext
 
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-
-from torch import nn  # noqa: E402
-
-from training.cache import cached_backward  # noqa: E402
-from training.losses import multi_similarity_loss  # noqa: E402
-from training.masks import pair_masks  # noqa: E402
-from training.miner import mine  # noqa: E402
+from training.cache import cached_backward
+from training.losses import multi_similarity_loss
+from training.masks import pair_masks
+from training.miner import mine
 
 pytestmark = pytest.mark.torch
 

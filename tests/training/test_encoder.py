@@ -3,19 +3,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, RobertaConfig, RobertaModel
 
-torch = pytest.importorskip("torch")
-
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors  # noqa: E402
-from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, RobertaConfig, RobertaModel  # noqa: E402
-
-from medlink.encoders import pooling as numpy_pooling  # noqa: E402
-from medlink.errors import EncoderError, UnknownValueError  # noqa: E402
-from training.cache import cached_backward  # noqa: E402
-from training.encoder import pool, read_encoder, token_lengths, tokenize  # noqa: E402
-from training.losses import multi_similarity_loss  # noqa: E402
-from training.masks import pair_masks  # noqa: E402
-from training.parity import torch_vectors  # noqa: E402
+from medlink.encoders import pooling as numpy_pooling
+from medlink.errors import EncoderError, UnknownValueError
+from training.cache import cached_backward
+from training.encoder import pool, read_encoder, token_lengths, tokenize
+from training.losses import multi_similarity_loss
+from training.masks import pair_masks
+from training.parity import torch_vectors
 
 pytestmark = pytest.mark.torch
 

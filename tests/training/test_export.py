@@ -2,14 +2,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-
-torch = pytest.importorskip("torch")
-
-import onnx  # noqa: E402
-from safetensors.torch import load_file, save_file  # noqa: E402
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors  # noqa: E402
-from transformers import (  # noqa: E402
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import (
     AutoModel,
     AutoTokenizer,
     BertConfig,
@@ -18,16 +16,16 @@ from transformers import (  # noqa: E402
     RobertaConfig,
     RobertaModel,
 )
-from typer.testing import CliRunner  # noqa: E402
+from typer.testing import CliRunner
 
-from medlink.cli.train import app  # noqa: E402
-from medlink.encoders import OnnxEncoder, load_encoder  # noqa: E402
-from medlink.errors import EncoderError, UnknownValueError  # noqa: E402
-from medlink.manifest import describe_files, read_manifest, write_manifest  # noqa: E402
-from training.checkpoint import read_checkpoint  # noqa: E402
-from training.export import export  # noqa: E402
-from training.graph import encoder_graph  # noqa: E402
-from training.parity import drift, probe_texts, require_agreement, torch_vectors  # noqa: E402
+from medlink.cli.train import app
+from medlink.encoders import OnnxEncoder, load_encoder
+from medlink.errors import EncoderError, UnknownValueError
+from medlink.manifest import describe_files, read_manifest, write_manifest
+from training.checkpoint import read_checkpoint
+from training.export import export
+from training.graph import encoder_graph
+from training.parity import drift, probe_texts, require_agreement, torch_vectors
 
 pytestmark = pytest.mark.torch
 

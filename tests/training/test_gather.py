@@ -6,17 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 
-torch = pytest.importorskip("torch")
-
-from torch import distributed, nn  # noqa: E402
-from torch.nn.parallel import DistributedDataParallel  # noqa: E402
-
-from training.cache import cached_backward  # noqa: E402
-from training.gather import gather, gather_rows  # noqa: E402
-from training.losses import multi_similarity_loss  # noqa: E402
-from training.masks import pair_masks  # noqa: E402
-from training.miner import mine  # noqa: E402
+from training.cache import cached_backward
+from training.gather import gather, gather_rows
+from training.losses import multi_similarity_loss
+from training.masks import pair_masks
+from training.miner import mine
 
 pytestmark = pytest.mark.torch
 

@@ -1,18 +1,16 @@
 from math import exp, log
 
 import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pytorch_metric_learning.losses import MultiSimilarityLoss, NTXentLoss
+from pytorch_metric_learning.miners import TripletMarginMiner
+from torch.nn import functional as F
 
-torch = pytest.importorskip("torch")
-
-from hypothesis import assume, given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from pytorch_metric_learning.losses import MultiSimilarityLoss, NTXentLoss  # noqa: E402
-from pytorch_metric_learning.miners import TripletMarginMiner  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
-
-from training.losses import LOSSES, info_nce_loss, multi_similarity_loss  # noqa: E402
-from training.masks import pair_masks  # noqa: E402
-from training.miner import mine  # noqa: E402
+from training.losses import LOSSES, info_nce_loss, multi_similarity_loss
+from training.masks import pair_masks
+from training.miner import mine
 
 pytestmark = pytest.mark.torch
 

@@ -1,11 +1,9 @@
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from training.masks import pair_masks  # noqa: E402
+from training.masks import pair_masks
 
 pytestmark = pytest.mark.torch
 

@@ -8,23 +8,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
-torch = pytest.importorskip("torch")
-
-from safetensors.torch import load_file  # noqa: E402
-
-from medlink.encoders import load_encoder  # noqa: E402
-from medlink.errors import EncoderError, SourceError  # noqa: E402
-from medlink.kb.records import NameRecord  # noqa: E402
-from medlink.types import Concept, Name  # noqa: E402
-from training.dev import DevNames, dev_names  # noqa: E402
-from training.export import export  # noqa: E402
-from training.heldout import HeldOut, hold_out  # noqa: E402
-from training.names import NameRule  # noqa: E402
-from training.pairs import PairRecipe, make_pairs  # noqa: E402
-from training.pretrain import pretrain  # noqa: E402
-from training.recipe import Recipe, read_recipe  # noqa: E402
-from training.run import read_log  # noqa: E402
+from medlink.encoders import load_encoder
+from medlink.errors import EncoderError, SourceError
+from medlink.kb.records import NameRecord
+from medlink.types import Concept, Name
+from training.dev import DevNames, dev_names
+from training.export import export
+from training.heldout import HeldOut, hold_out
+from training.names import NameRule
+from training.pairs import PairRecipe, make_pairs
+from training.pretrain import pretrain
+from training.recipe import Recipe, read_recipe
+from training.run import read_log
 
 pytestmark = pytest.mark.torch
 
