@@ -3,7 +3,6 @@
 import json
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,43 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medlink.errors import UnknownValueError
+from medlink.ragged import Ragged
 from medlink.types import Concept, LinkOptions
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True)
-class Ragged:
-    """Rows of different length: row i is `values[offsets[i]:offsets[i + 1]]`."""
+def save_ragged(ragged: Ragged, directory: Path, stem: str) -> None:
+    """Write both arrays as plain npy files."""
+    np.save(directory / f"{stem}.offsets.npy", ragged.offsets, allow_pickle=False)
+    np.save(directory / f"{stem}.values.npy", ragged.values, allow_pickle=False)
 
-    offsets: NDArray[np.int64]
-    values: Ints
 
-    @classmethod
-    def group(cls, row_of_value: Ints, rows: int) -> "Ragged":
-        """Gather the values 0, 1, 2, ... under the row that each names; values of a row stay in order."""
-        offsets = np.concatenate(([0], np.cumsum(np.bincount(row_of_value, minlength=rows))))
-        return cls(offsets.astype(np.int64), np.argsort(row_of_value, kind="stable").astype(np.int32))
-
-    def row(self, i: int) -> Ints:
-        """Return row i."""
-        return self.values[self.offsets[i] : self.offsets[i + 1]]
-
-    def any(self, flags: Bools) -> Bools:
-        """Return for each row whether one of its values is flagged; an empty row is not."""
-        picked = np.concatenate(([0], np.cumsum(flags[self.values])))
-        return picked[self.offsets[1:]] > picked[self.offsets[:-1]]
-
-    def save(self, directory: Path, stem: str) -> None:
-        """Write both arrays as plain npy files."""
-        np.save(directory / f"{stem}.offsets.npy", self.offsets, allow_pickle=False)
-        np.save(directory / f"{stem}.values.npy", self.values, allow_pickle=False)
-
-    @classmethod
-    def load(cls, directory: Path, stem: str) -> "Ragged":
-        """Map both arrays into memory."""
-        return cls(_map(directory / f"{stem}.offsets.npy"), _map(directory / f"{stem}.values.npy"))
+def map_ragged(directory: Path, stem: str) -> Ragged:
+    """Map both arrays into memory."""
+    return Ragged(_map(directory / f"{stem}.offsets.npy"), _map(directory / f"{stem}.values.npy"))
 
 
 class _RaggedWriter:
@@ -90,8 +68,8 @@ class NameArraysWriter:
         """Write the arrays and the vocabulary of semantic types and sources."""
         np.save(directory / "name_concept.npy", np.array(self._concept_of_name, np.int32), allow_pickle=False)
         np.save(directory / "name_suppressed.npy", np.frombuffer(self._suppressed, np.bool_), allow_pickle=False)
-        self._types.ragged().save(directory, "concept_types")
-        self._sabs.ragged().save(directory, "concept_sabs")
+        save_ragged(self._types.ragged(), directory, "concept_types")
+        save_ragged(self._sabs.ragged(), directory, "concept_sabs")
         vocabulary = {"tuis": list(self._tuis), "sabs": list(self._sab_numbers)}
         (directory / "vocabulary.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
 
@@ -102,8 +80,8 @@ class NameArrays:
     def __init__(self, directory: Path) -> None:
         self.concept_of_name: Ints = _map(directory / "name_concept.npy")
         self._suppressed: Bools = _map(directory / "name_suppressed.npy")
-        self._types = Ragged.load(directory, "concept_types")
-        self._sabs = Ragged.load(directory, "concept_sabs")
+        self._types = map_ragged(directory, "concept_types")
+        self._sabs = map_ragged(directory, "concept_sabs")
         vocabulary = json.loads((directory / "vocabulary.json").read_text(encoding="utf-8"))
         self.tuis: list[str] = vocabulary["tuis"]
         self.sabs: list[str] = vocabulary["sabs"]

@@ -9,10 +9,11 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import Bools, NameArrays, Ragged
+from index.arrays import Bools, NameArrays, map_ragged, save_ragged
 from index.recipes import Recipe
 from index.snapshot import Snapshot
 from medlink.errors import IndexMismatchError
+from medlink.ragged import Ragged
 from medlink.text import encoder_text
 from medlink.types import Encoder, LinkOptions, Retrieval, Retrieved
 
@@ -47,7 +48,7 @@ class DenseWriter:
 
     def save(self, directory: Path, row_of_name: NDArray[np.int32]) -> None:
         """Write the index and which names stand behind each row."""
-        Ragged.group(row_of_name, self._index.ntotal).save(directory, ROWS)
+        save_ragged(Ragged.group(row_of_name, self._index.ntotal), directory, ROWS)
         faiss.write_index(self._index, str(directory / FILE))
 
 
@@ -88,7 +89,7 @@ class DenseRetriever:
         self._arrays = arrays
         self._snapshot = snapshot
         self._threads = threads
-        self._names_of_row = Ragged.load(directory, ROWS)
+        self._names_of_row = map_ragged(directory, ROWS)
         self._rows = lru_cache(maxsize=8)(self._compute_rows)
 
     def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:

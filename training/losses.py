@@ -67,6 +67,8 @@ def info_nce_loss(embeddings: Tensor, positive: Tensor, negative: Tensor, *, tem
     return each.sum() / positive.sum().clamp(min=1)
 
 
+MINED = frozenset({"multi-similarity"})
+"""Losses that are given the mined pairs; a softmax finds the hard ones itself."""
 LOSSES: dict[str, Loss] = {"multi-similarity": multi_similarity_loss, "info-nce": info_nce_loss}
 """The losses that a recipe can name."""
 

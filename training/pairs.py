@@ -21,12 +21,12 @@ from medlink.encoders.artefact import new_directory
 from medlink.errors import SourceError, UnknownValueError
 from medlink.kb.records import NameRecord, SourceRecord, TradeNameRecord
 from medlink.manifest import describe_files, write_manifest
+from medlink.ragged import Ragged
 from medlink.text import ENCODER_TEXT_VERSION
 from training.draw import draw
 from training.heldout import HeldOut, split_hash
 from training.names import NameRule, Terminology
 from training.pairset import FORMAT, KIND, PairSetWriter
-from training.ragged import Ragged
 from training.staging import Staging
 
 _MADE_BY = {

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from medlink.errors import SourceError
 from medlink.manifest import find_damage, read_manifest
-from training.ragged import Ragged
+from medlink.ragged import Ragged
 from training.sampler import Pairs
 
 FORMAT = 1

@@ -22,7 +22,7 @@ from training.checkpoint import read_checkpoint
 from training.dev import DevNames
 from training.encoder import TextEncoder, Tokens, read_encoder, token_lengths, tokenize
 from training.gather import gather, gather_rows
-from training.losses import info_nce_loss, multi_similarity_loss
+from training.losses import LOSSES, MINED
 from training.masks import pair_masks
 from training.miner import mine
 from training.pairset import PairSet, read_pairs
@@ -130,11 +130,11 @@ class _Trainer:
 
         def objective(embeddings: Tensor) -> Tensor:
             everyone = gather(embeddings)
-            if self._recipe.loss == "info-nce":
-                return info_nce_loss(everyone, positive, negative)
+            if self._recipe.loss not in MINED:
+                return LOSSES[self._recipe.loss](everyone, positive, negative)
             mined = mine(everyone, positive, negative, margin=self._recipe.margin)
             kept[:] = [float(m.sum() / a.sum().clamp(min=1)) for m, a in zip(mined, (positive, negative), strict=True)]
-            return multi_similarity_loss(everyone, *mined)
+            return LOSSES[self._recipe.loss](everyone, *mined)
 
         loss = self._backward(self._tokens(batch), objective)
         self._scaler.unscale_(self.optimizer)

@@ -7,8 +7,8 @@ import pytest
 
 from medlink.errors import SourceError
 from medlink.manifest import describe_files, write_manifest
+from medlink.ragged import Ragged
 from training.pairset import CONCEPTS, FORMAT, KIND, MEMBERSHIPS, PAIRS, TEXTS, PairSetWriter, read_pairs
-from training.ragged import Ragged
 
 PIECE = 1 << 18
 

@@ -45,7 +45,7 @@ def undeclared_sources(seen: Iterable[str], declared: Iterable[str]) -> Iterator
 
 
 class Reader(Protocol):
-    """Streams a release as records, in bounded memory; a concept's names come before what refers to it."""
+    """Streams a release as records, in bounded memory and in no promised order."""
 
     @property
     def report(self) -> ReadReport:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.ragged import Ragged
+from medlink.ragged import Ragged
 
 ROWS = st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=8)
 

@@ -1,4 +1,4 @@
-"""Rows of different lengths in two arrays: the concepts of each text."""
+"""Rows of different lengths in two arrays: the names of each vector, the concepts of each text."""
 
 from dataclasses import dataclass
 
@@ -20,6 +20,12 @@ class Ragged:
         np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
         return cls(offsets, values)
 
+    @classmethod
+    def group(cls, row_of_value: NDArray[np.int32], rows: int) -> "Ragged":
+        """Gather the values 0, 1, 2, ... under the row that each names; values of a row stay in order."""
+        offsets = np.concatenate(([0], np.cumsum(np.bincount(row_of_value, minlength=rows))))
+        return cls(offsets.astype(np.int64), np.argsort(row_of_value, kind="stable").astype(np.int32))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -39,3 +45,8 @@ class Ragged:
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Ragged(offsets, self.values[places])
+
+    def any(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return for each row whether one of its values is flagged; an empty row is not."""
+        picked = np.concatenate(([0], np.cumsum(flags[self.values])))
+        return picked[self.offsets[1:]] > picked[self.offsets[:-1]]
