@@ -70,6 +70,20 @@ def gold_parts(field: str) -> tuple[tuple[str, ...], ...]:
     return parts if any(parts) else ()
 
 
+def snomed_gold(field: str) -> tuple[tuple[str, ...], ...]:
+    """Read a column that holds one concept of SNOMED CT, or nothing.
+
+    Identifiers of all extensions (AMT is one) are unique, so that one prefix serves them all.
+
+    >>> snomed_gold(" 90560007 "), snomed_gold(""), snomed_gold("C0018099")
+    ((('SNOMEDCT_US:90560007',),), (), (('UMLS:C0018099',),))
+    """
+    id_ = field.strip()
+    if id_ in {"", "-", "-1"}:
+        return ()
+    return ((f"SNOMEDCT_US:{id_}" if id_.isascii() and id_.isdigit() else normal_id(id_),),)
+
+
 def spellings(id_: str) -> list[str]:
     """Return every way in which a knowledge base may write a normal id, the likeliest first.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medlink.corpora.ids import gold_parts
+from medlink.corpora.lines import read_lines
 from medlink.corpora.records import CorpusReport, LabeledDocument, LabeledMention
 from medlink.errors import SourceError
 
@@ -19,13 +20,20 @@ class _Block:
     id: str
     passages: list[str]
     mentions: list[LabeledMention] = field(default_factory=list)
+    relations: int = 0
+    other_types: int = 0
+    trimmed: int = 0
 
     def finish(self) -> LabeledDocument:
         return LabeledDocument(self.id, "\n".join(self.passages), tuple(self.mentions))
 
 
 def read_pubtator(
-    path: Path, *, types: Collection[str] | None = None, report: CorpusReport | None = None
+    path: Path,
+    *,
+    types: Collection[str] | None = None,
+    ids: Collection[str] | None = None,
+    report: CorpusReport | None = None,
 ) -> Iterator[LabeledDocument]:
     """Stream the documents of a PubTator file in its order.
 
@@ -33,8 +41,9 @@ def read_pubtator(
     document that the file repeats is yielded each time.
 
     Args:
-        path: The file, UTF-8.
+        path: The file, UTF-8, plain or gzipped.
         types: Keep only mentions of these types; all by default.
+        ids: Keep and count only these documents; all by default.
         report: Filled while the file is read.
 
     Raises:
@@ -42,39 +51,37 @@ def read_pubtator(
     """
     counts = report if report is not None else CorpusReport()
     seen: set[str] = set()
+    for block in _blocks(path, types):
+        if ids is not None and block.id not in ids:
+            continue
+        if block.id in seen:
+            counts.repeated_documents.append(block.id)
+        seen.add(block.id)
+        counts.relations += block.relations
+        counts.other_types += block.other_types
+        counts.trimmed += block.trimmed
+        document = block.finish()
+        counts.count(document)
+        yield document
+
+
+def _blocks(path: Path, types: Collection[str] | None) -> Iterator[_Block]:
     block: _Block | None = None
-    for number, line in _lines(path):
+    for number, line in read_lines(path):
         passage = _passage(line)
         if passage and passage[1] == "t":
             if block:
-                yield block.finish()
+                yield block
             block = _Block(passage[0], [passage[2]])
-            counts.documents += 1
-            if block.id in seen:
-                counts.repeated_documents.append(block.id)
-            seen.add(block.id)
         elif line.strip():
             if block is None:
                 raise SourceError("this line comes before the title of a document", file=str(path), line=number)
             try:
-                _extend(block, passage, line, types, counts)
+                _extend(block, passage, line, types)
             except ValueError as error:
                 raise SourceError(str(error), file=str(path), line=number) from None
     if block:
-        yield block.finish()
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (number from 1, line without its end); only line feeds end a line, so that offsets stay right."""
-    try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield number, line.removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError:
-        raise SourceError("not UTF-8", file=str(path), line=number) from None
-    except OSError as error:
-        raise SourceError(error.strerror or "cannot be read", file=str(path)) from error
+        yield block
 
 
 def _passage(line: str) -> tuple[str, str, str] | None:
@@ -84,13 +91,7 @@ def _passage(line: str) -> tuple[str, str, str] | None:
     return (document_id, kind, text) if bar and kind in {"t", "a"} and "\t" not in document_id else None
 
 
-def _extend(
-    block: _Block,
-    passage: tuple[str, str, str] | None,
-    line: str,
-    types: Collection[str] | None,
-    counts: CorpusReport,
-) -> None:
+def _extend(block: _Block, passage: tuple[str, str, str] | None, line: str, types: Collection[str] | None) -> None:
     """Add one line to the document; a ValueError says what is wrong with it."""
     columns = line.split("\t")
     if (passage[0] if passage else columns[0]) != block.id:
@@ -101,13 +102,12 @@ def _extend(
         block.passages.append(passage[2])
         return
     if len(columns) >= _RELATION_COLUMNS and not _is_offset(columns[1]):
-        counts.relations += 1
+        block.relations += 1
         return
-    mention = _mention(block, columns, counts)
+    mention = _mention(block, columns)
     if types is not None and mention.type not in types:
-        counts.other_types += 1
+        block.other_types += 1
         return
-    _check(mention, "\n".join(block.passages), counts)
     block.mentions.append(mention)
 
 
@@ -115,7 +115,7 @@ def _is_offset(column: str) -> bool:
     return column.isascii() and column.isdigit()
 
 
-def _mention(block: _Block, columns: list[str], counts: CorpusReport) -> LabeledMention:
+def _mention(block: _Block, columns: list[str]) -> LabeledMention:
     if len(columns) < _MENTION_COLUMNS or not _is_offset(columns[2]):
         raise ValueError(f"a mention needs {_MENTION_COLUMNS} columns: document, start, end, text, type, ids")
     start, end, text = int(columns[1]), int(columns[2]), columns[3]
@@ -123,7 +123,7 @@ def _mention(block: _Block, columns: list[str], counts: CorpusReport) -> Labeled
         raise ValueError("a mention ends before it starts")
     stripped = text.rstrip()
     if stripped != text:
-        counts.trimmed += 1
+        block.trimmed += 1
         end = min(end, start + len(stripped))
     parts = columns[_MENTION_COLUMNS] if len(columns) > _MENTION_COLUMNS else ""
     return LabeledMention(
@@ -135,9 +135,3 @@ def _mention(block: _Block, columns: list[str], counts: CorpusReport) -> Labeled
         gold=gold_parts(columns[5]),
         part_texts=tuple(part.strip() for part in parts.split("|")) if parts.strip() else (),
     )
-
-
-def _check(mention: LabeledMention, text: str, counts: CorpusReport) -> None:
-    counts.mentions += 1
-    if text[mention.start : mention.end] != mention.text:
-        counts.mismatches += 1

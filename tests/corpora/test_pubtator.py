@@ -112,6 +112,16 @@ def test_medmentions_types_are_kept_as_written(tmp_path):
     assert {m.gold for m in document.mentions} == {(("UMLS:C4308010",),)}
 
 
+def test_only_the_documents_asked_for_are_kept_and_counted(tmp_path):
+    block = "{0}|t|gout\n{0}|a|\n{0}\t0\t4\tgout \tDisease\tD006073\n{0}\tCID\tD1\tD2\n\n"
+    report = CorpusReport()
+
+    documents = read(tmp_path, block.format(3) + block.format(4) * 2 + block.format(5), ids={"5", "3"}, report=report)
+
+    assert [d.id for d in documents] == ["3", "5"]
+    assert report == CorpusReport(documents=2, mentions=2, relations=2, trimmed=2)
+
+
 @pytest.mark.parametrize(
     ("line", "number"),
     [
