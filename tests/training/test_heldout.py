@@ -37,7 +37,7 @@ def hidden(concepts: list[Concept], held_out: HeldOut) -> list[str]:
     ("one", "other"),
     [
         ("Heart Attack", "attack, heart"),
-        ("Crohn’s disease", "crohn disease"),
+        ("Crohn’s disease", "disease, Crohn's"),
         ("β-catenin", "catenin β"),
         ("ﬁbrosis  type\u00a02", "Type 2 fibrosis"),
     ],
