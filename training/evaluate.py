@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from medlink import metrics
-from medlink.corpora.catalogue import corpus
-from medlink.corpora.pubtator import read_pubtator
+from medlink.corpora.catalogue import corpus, read_split
 from medlink.corpora.records import LabeledDocument
 from training.protocols import Question, RankedNames, first_right, plain_text
 
@@ -21,7 +20,6 @@ Ranker = Callable[[Sequence[str], int], Sequence[RankedNames]]
 """A system under test: texts and k in, for each text the ids of its k best names out."""
 
 _BATCH = 200
-_EARLIER = {"train": (), "dev": ("train",), "test": ("train", "dev")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,33 +32,26 @@ class Task:
     protocol: str = "dictionary"
 
 
-def read_split(name: str, split: str, data: Path) -> list[LabeledDocument]:
-    """Read a split of a corpus of the catalogue.
-
-    Raises:
-        UnknownValueError: There is no such corpus or split.
-        SourceError: Its file is missing or damaged.
-    """
-    chosen = corpus(name)
-    return list(read_pubtator(chosen.file(split, data), types=chosen.types))
+def earlier_documents(task: Task, data: Path) -> list[LabeledDocument]:
+    """Return the documents that one may learn from before a split is scored, in the order of the splits."""
+    earlier = corpus(task.corpus).before(task.split)
+    return [document for split in earlier for document in read_split(task.corpus, split, data)]
 
 
-def subsets(asked: Sequence[Question], task: Task, data: Path, exact: Ranker) -> dict[str, list[bool]]:
+def subsets(asked: Sequence[Question], earlier: Sequence[LabeledDocument], exact: Ranker) -> dict[str, list[bool]]:
     """Return the subsets by name, each as one flag a question.
 
-    `unseen` are mentions whose string is not in the splits that one may train on, `hard` those of them that are not
-    a name of the dictionary either. The train split has `all` only.
+    `unseen` are mentions whose string is not in the documents that one may train on, `hard` those of them that are
+    not a name of the dictionary either. Where there are no such documents, there is `all` only.
 
     Args:
         asked: The questions.
-        task: The corpus and the split they come from.
-        data: Folder of the corpora.
-        exact: Answers a text that is a name of the dictionary, and no other.
+        earlier: The documents that one may train on.
+        exact: Answers a text that is a name of the dictionary as it was read, and no other.
     """
     members = {"all": [True] * len(asked)}
-    if earlier := _EARLIER[task.split]:
-        documents = (document for part in earlier for document in read_split(task.corpus, part, data))
-        seen = {plain_text(mention.text) for document in documents for mention in document.mentions}
+    if earlier:
+        seen = {plain_text(mention.text) for document in earlier for mention in document.mentions}
         unseen = [plain_text(question.mention.text) not in seen for question in asked]
         named = answer_all(asked, exact, 1)
         is_name = [all(named[text] for text in question.texts) for question in asked]
@@ -69,18 +60,24 @@ def subsets(asked: Sequence[Question], task: Task, data: Path, exact: Ranker) ->
     return members
 
 
-def answerable(asked: Sequence[Question], known: Callable[[Collection[str]], Collection[str]]) -> list[bool]:
-    """Say of each question whether every part of its gold is in the dictionary.
+def answerable(
+    asked: Sequence[Question], known: Callable[[Collection[str]], Collection[str]], *, nil: bool = False
+) -> list[bool]:
+    """Say of each question whether the right answer can be given from the dictionary.
 
     Args:
         asked: The questions.
         known: Returns those of the given ids that the dictionary has.
+        nil: Whether NIL is the right answer where the gold is no concept; else nothing is.
     """
     gold = {id_ for question in asked for id_ in question.mention.gold_ids}
     present = frozenset(known(sorted(gold)))
-    return [
-        bool(question.mention.gold) and all(present & set(part) for part in question.mention.gold) for question in asked
-    ]
+
+    def can(question: Question) -> bool:
+        parts = question.mention.gold or ((),)
+        return all(present.intersection(part) or (nil and not part) for part in parts)
+
+    return [can(question) for question in asked]
 
 
 def answer_all(asked: Sequence[Question], ranker: Ranker, k: int) -> dict[str, RankedNames]:

@@ -124,7 +124,7 @@ def held_out_queries(
         for name in concept.names:
             form, _ = counted.form(name.text, name.language, suppressed=name.suppressed)
             number = split_hash(form, held_out.seed) if form else _HASHES
-            vocabulary = _vocabulary(name)
+            vocabulary = vocabulary_of(name)
             if held_out.hides(number) and (vocabulary, number) not in seen:
                 seen.add((vocabulary, number))
                 yield HeldOutQuery(concept.id, vocabulary, name.text)
@@ -141,5 +141,6 @@ def without_held_out(concepts: Iterable[Concept], held_out: HeldOut) -> Iterator
             yield replace(concept, names=names, preferred_name=names[0].text)
 
 
-def _vocabulary(name: Name) -> str:
+def vocabulary_of(name: Name) -> str:
+    """Return what a name is reported under: its SAB, or MESH-SCR for a supplementary record of MeSH."""
     return "MESH-SCR" if name.sab in _MESH and name.code.startswith("C") else name.sab

@@ -1,10 +1,11 @@
-"""The `dictionary` protocol: what is asked for a labeled mention, and when an answer counts as right.
+"""The protocols `dictionary` and `paper`: what is asked for a labeled mention, and when an answer counts as right.
 
-As in the papers of BioSyn and SapBERT, with nothing added to the dictionary: a mention is lower-cased and bared of
-punctuation, the abbreviations that its document defines are written out, and a composite is split by rule, never
-by looking at the gold. A name carries all its ids, any overlap with the gold ids is right, every part that a
-composite was split into must be right, and the first k are k names. Gold without a concept is always wrong and
-stays in the denominator.
+As in the papers of BioSyn and SapBERT: a mention is lower-cased and bared of punctuation, the abbreviations that its
+document defines are written out, and a composite is split by rule, never by looking at the gold. A name carries all
+its ids, any overlap with the gold ids is right, every part that a composite was split into must be right, and the
+first k are k names. Gold without a concept is always wrong and stays in the denominator. Under `paper` the mentions of
+the earlier splits are names of the dictionary too; under `dictionary` nothing is added. The third protocol, `strict`,
+has a module of its own.
 """
 
 import re
@@ -18,6 +19,8 @@ from medlink.linking.abbreviations import expand, find_definitions
 from medlink.linking.composites import split_composite
 from medlink.text import match_key
 
+PROTOCOLS = ("dictionary", "paper", "strict")
+
 RankedNames = Sequence[frozenset[str]]
 """The answer to one text: the ids of each name found, best first."""
 
@@ -30,6 +33,8 @@ class Question:
 
     mention: LabeledMention
     texts: tuple[str, ...]
+    document: str = ""
+    """The text that the mention is in, where the protocol lets a system see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,29 @@ def questions(documents: Iterable[LabeledDocument], typos: Mapping[str, str] | N
             composite = split_composite(written_out)
             parts = [part.text for part in composite.parts] if composite else [written_out]
             yield Question(mention, tuple(_corrected(plain_text(part), typos or {}) for part in parts))
+
+
+def names_of_mentions(asked: Iterable[Question]) -> dict[str, frozenset[str]]:
+    """Return what mentions teach: each text with every id that it was labeled with.
+
+    The texts of a composite stand for the parts of its gold in order. Where there are not as many of one as of the
+    other, nothing says which belongs to which, and each text stands for all of them.
+
+    >>> gold = (("MESH:D001943",), ("MESH:D010051",))
+    >>> mention = LabeledMention("1", 0, 24, "breast and ovarian cancer", "Disease", gold)
+    >>> learnt = names_of_mentions([Question(mention, ("breast cancer", "ovarian cancer"))])
+    >>> [(name, sorted(ids)) for name, ids in learnt.items()]
+    [('breast cancer', ['MESH:D001943']), ('ovarian cancer', ['MESH:D010051'])]
+    """
+    learnt: dict[str, frozenset[str]] = {}
+    for question in asked:
+        parts, whole = question.mention.gold, question.mention.gold_ids
+        in_order = len(parts) == len(question.texts)
+        for at, text in enumerate(question.texts):
+            ids = frozenset(parts[at]) if in_order else whole
+            if text and ids:
+                learnt[text] = learnt.get(text, frozenset()) | ids
+    return learnt
 
 
 def as_names(candidates: Iterable[CandidateIds]) -> list[frozenset[str]]:

@@ -5,10 +5,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from medlink.cli import app
-from medlink.cli.evaluate import _chosen
+from medlink.cli.eval_sources import CHANNELS, Selection
+from medlink.encoders.hashing import HashingEncoder
+from medlink.errors import UnknownValueError
+from training.baselines import BASELINES
+
+SYSTEMS = [*CHANNELS, *BASELINES]
 
 
 @pytest.fixture
@@ -18,29 +23,139 @@ def without_scikit_learn(monkeypatch):
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> list[str]:
-    """Scores a corpus of one mention against a dictionary that has it."""
-    (tmp_path / "ncbi-disease").mkdir()
-    document = "1|t|A cough.\n1|a|\n1\t2\t7\tcough\tSpecificDisease\tD003371\n\n"
-    for split in ("train", "develop"):
-        (tmp_path / "ncbi-disease" / f"NCBI{split}set_corpus.txt").write_text(document)
-    (tmp_path / "names.csv").write_text("id,name,sab\nMESH:D003371,Cough,MESH\n")
-    return ["eval", "--corpus=ncbi-disease", f"--data={tmp_path}", f"--names={tmp_path / 'names.csv'}"]
+def corpora(tmp_path: Path) -> Path:
+    """A corpus with one dev mention that is a name of the dictionary and one that is a mention of the train split."""
+    folder = tmp_path / "corpora"
+    (folder / "ncbi-disease").mkdir(parents=True)
+    train = "1|t|A hack.\n1|a|\n1\t2\t6\thack\tSpecificDisease\tD003371\n\n"
+    cough, hack = (f"2\t{place}\tSpecificDisease\tD003371\n" for place in ("2\t7\tcough", "11\t15\thack"))
+    dev = f"2|t|A cough, a hack.\n2|a|\n{cough}{hack}\n"
+    for split, text in (("train", train), ("develop", dev), ("test", dev)):
+        (folder / "ncbi-disease" / f"NCBI{split}set_corpus.txt").write_text(text)
+    return folder
 
 
-def test_the_exact_baseline_needs_neither_index_nor_scikit_learn(command, tmp_path, without_scikit_learn):
-    result = CliRunner().invoke(app, [*command, "--system=baseline-exact", f"--output={tmp_path / 'rows.json'}"])
+@pytest.fixture
+def names(tmp_path: Path) -> Path:
+    file = tmp_path / "names.csv"
+    file.write_text("id,name,sab\nMESH:D003371,Cough,MESH\nMESH:D005334,Fever,MESH\n")
+    return file
 
+
+@pytest.fixture
+def encoders(tmp_path: Path) -> list[str]:
+    """Options for two encoders."""
+    for dim in (16, 64):
+        HashingEncoder(dim=dim).save(tmp_path / f"of-{dim}")
+    return [f"--encoder-dir=small={tmp_path / 'of-16'}", f"--encoder-dir=large={tmp_path / 'of-64'}"]
+
+
+def run(corpora: Path, *options: str) -> Result:
+    return CliRunner().invoke(app, ["eval", "--corpus=ncbi-disease", f"--data={corpora}", *options])
+
+
+def rows_of(result: Result, output: Path) -> list[dict]:
     assert result.exit_code == 0, result.output
-    assert json.loads((tmp_path / "rows.json").read_text())["rows"][0]["acc@1"] == 100
+    return json.loads(output.read_text())["rows"]
 
 
-def test_a_baseline_that_cannot_run_says_what_to_install(command, without_scikit_learn):
-    result = CliRunner().invoke(app, [*command, "--system=baseline-tfidf"])
+def said(result: Result) -> str:
+    """Return what was printed, without the frame that breaks its lines."""
+    return " ".join(result.output.replace("│", " ").split())
+
+
+def test_the_exact_baseline_needs_neither_index_nor_scikit_learn(corpora, names, tmp_path, without_scikit_learn):
+    output = tmp_path / "rows.json"
+
+    result = run(corpora, f"--names={names}", "--system=baseline-exact", f"--output={output}")
+
+    assert rows_of(result, output)[0]["acc@1"] == 50
+
+
+def test_a_baseline_that_cannot_run_says_what_to_install(corpora, names, without_scikit_learn):
+    result = run(corpora, f"--names={names}", "--system=baseline-tfidf")
 
     assert result.exit_code == 2
-    assert "needs scikit-learn" in result.output
+    assert "needs scikit-learn" in said(result)
+
+
+def test_encoders_stand_beside_the_baselines_without_an_index_build(corpora, names, encoders, tmp_path):
+    output = tmp_path / "rows.json"
+
+    result = run(corpora, f"--names={names}", *encoders, f"--output={output}")
+
+    rows = rows_of(result, output)
+    systems = [("baseline-exact", None), ("baseline-tfidf", None), ("dense", "small"), ("dense", "large")]
+    assert [(row["system"], row["encoder"]) for row in rows if row["subset"] == "all"] == systems
+    assert {row["n"] for row in rows if row["subset"] == "all"} == {2}
+    for row in rows:
+        assert f"{row['subset']} {row['system']}" in said(result)
+
+
+def test_paper_adds_the_mentions_of_the_train_split(corpora, names, encoders, tmp_path):
+    output = tmp_path / "rows.json"
+
+    result = run(corpora, f"--names={names}", *encoders, "--protocol=paper", f"--output={output}")
+
+    assert {row["acc@1"] for row in rows_of(result, output) if row["subset"] == "all"} == {100.0}
+    assert "protocol paper" in said(result)
+
+
+def test_only_a_test_split_is_final_and_it_must_be_asked_for(corpora, names, tmp_path):
+    output = tmp_path / "rows.json"
+    options = [f"--names={names}", "--system=baseline-exact", f"--output={output}"]
+
+    refused = run(corpora, *options, "--split=test")
+    assert "--final" in said(refused)
+    assert not output.exists()
+
+    run(corpora, *options, "--split=test", "--final")
+    assert json.loads(output.read_text())["final"] is True
+    run(corpora, *options, "--final")
+    assert json.loads(output.read_text())["final"] is False
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--protocol=paper"], "names are added, which no index build or service takes"),
+        (["--protocol=paper", "--names={names}", "--system=dense"], "names are added"),
+        (["--protocol=paper", "--names={names}", "--url=http://x"], "names are added"),
+        (["--system=baseline-exact"], "add --names"),
+        (["--encoder-dir=a=b"], "add --names"),
+        (["--names={names}", "--encoder-dir=b"], "takes LABEL=DIR"),
+        (["--names={names}", "--encoder-dir=a=b", "--encoder-dir=a=c"], "two encoders are called a"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_with_the_way_out(corpora, names, options, says):
+    result = run(corpora, *(option.format(names=names) for option in options))
+
+    assert result.exit_code == 2
+    assert says in said(result)
+
+
+def test_a_corpus_and_its_folder_must_be_given():
+    result = CliRunner().invoke(app, ["eval"])
+
+    assert result.exit_code == 2
+    assert "--corpus" in said(result)
+
+
+@pytest.mark.parametrize("option", ["protocol", "system"])
+def test_a_misspelt_choice_lists_the_valid_ones(option, corpora, names):
+    result = run(corpora, f"--names={names}", f"--{option}=exakt")
+
+    assert isinstance(result.exception, UnknownValueError)
+    assert result.exception.valid == (["dictionary", "paper", "strict"] if option == "protocol" else SYSTEMS)
 
 
 def test_systems_left_to_choose_are_those_that_can_run(without_scikit_learn):
-    assert _chosen(None, Path("names.csv")) == ["exact", "dense", "exact+dense", "baseline-exact"]
+    def chosen(protocol: str, names: str, *encoders: str, url: str = "") -> list[str]:
+        selection = Selection.of_options(protocol, None, names, url, encoders)
+        return [*selection.channels, *selection.baselines, *selection.encoders]
+
+    assert chosen("dictionary", "open") == [*CHANNELS, "baseline-exact"]
+    assert chosen("dictionary", "") == list(CHANNELS)
+    assert chosen("strict", "open", "a=b") == ["baseline-exact", "a"]
+    assert chosen("strict", "open", "a=b", url="http://x") == [*CHANNELS, "baseline-exact", "a"]
+    assert chosen("paper", "open") == ["baseline-exact"]

@@ -1,0 +1,179 @@
+"""The channels of an index build as systems under test, in this process or over HTTP."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from medlink.client import Client, MentionJson
+from medlink.corpora.ids import candidate_ids, spellings
+from medlink.types import Channel, Code, LinkOptions, LinkResult, Mention
+from training.protocols import CandidateIds, as_names
+from training.strict import Answer
+from training.systems import Ranks, System, asked_by
+
+if TYPE_CHECKING:
+    from index.store import IndexBuild
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a linker says of a mention, whichever way it was asked."""
+
+    status: str
+    candidates: tuple[CandidateIds, ...] = ()
+    parts: tuple["Reply", ...] = ()
+
+    @property
+    def answer(self) -> Answer:
+        """The reply as the strict protocol reads it."""
+        return Answer(self._concepts, tuple(next(iter(part._concepts), frozenset()) for part in self.parts))
+
+    @property
+    def _concepts(self) -> tuple[frozenset[str], ...]:
+        if self.status == "nil":
+            return ()
+        # A refusal to answer is no NIL.
+        return tuple(candidate.ids for candidate in self.candidates) or (frozenset(),)
+
+
+Ask = Callable[[Sequence[Mention], int, Sequence[Channel], bool], Sequence[Reply]]
+"""Takes mentions, k, channels, and whether the linker is to split composites itself."""
+
+
+class ChannelSource:
+    """Systems over one index build.
+
+    Args:
+        chosen: The channels of each system to run, by what rows call it.
+        manifest: What the build was made of.
+        ask: Asks its linker.
+        known: Returns those of some ids that it has.
+        longest_context: Most characters of context that it takes.
+        label: What rows call its names; its sources if empty.
+        encoder: What rows call its encoder; its fingerprint if empty.
+    """
+
+    def __init__(
+        self,
+        chosen: Mapping[str, Sequence[Channel]],
+        manifest: Mapping[str, Any],
+        ask: Ask,
+        known: Callable[[Collection[str]], Collection[str]],
+        *,
+        longest_context: int,
+        label: str = "",
+        encoder: str = "",
+    ) -> None:
+        self.known = known
+        self.label = label or "+".join(source["sab"] for source in manifest["sources"])
+        self._chosen = chosen
+        self._ask = ask
+        self._longest_context = longest_context
+        self._encoder = encoder or str(manifest["encoder"]["fingerprint"])[:12]
+
+    def exact(self, texts: Sequence[str], k: int) -> list[list[frozenset[str]]]:
+        """Answer a text that is a name of the build, and no other."""
+        return self._rank(texts, k, ("exact",))
+
+    def systems(self, protocol: str, added: Mapping[str, frozenset[str]]) -> Iterator[System]:
+        """Yield one system after another.
+
+        Args:
+            protocol: How it is to be asked.
+            added: Must be empty.
+
+        Raises:
+            ValueError: There are names to add, which a build never takes.
+        """
+        if added:
+            raise ValueError("nothing can be added to an index build")
+        for name, channels in self._chosen.items():
+            encoder = self._encoder if "dense" in channels else None
+            yield System(name, encoder, self._asked(channels, protocol))
+
+    def _asked(self, channels: Sequence[Channel], protocol: str) -> Ranks:
+        def rank(texts: Sequence[str], k: int) -> list[list[frozenset[str]]]:
+            return self._rank(texts, k, channels)
+
+        def link(mentions: Sequence[Mention], k: int) -> list[Answer]:
+            return [reply.answer for reply in self._ask(mentions, k, channels, True)]
+
+        return asked_by(protocol, rank, link, self._longest_context)
+
+    def _rank(self, texts: Sequence[str], k: int, channels: Sequence[Channel]) -> list[list[frozenset[str]]]:
+        # The protocols that ask by text have split the composites themselves.
+        replies = self._ask([Mention(text) for text in texts], k, channels, False)
+        return [as_names(reply.candidates) for reply in replies]
+
+
+def of_build(
+    build: "IndexBuild",
+    chosen: Mapping[str, Sequence[Channel]],
+    *,
+    longest_context: int,
+    label: str = "",
+    encoder: str = "",
+) -> ChannelSource:
+    """Answer in this process."""
+
+    def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], composites: bool) -> list[Reply]:
+        results = build.linker.link(mentions, LinkOptions(top_k=k, channels=tuple(channels)))
+        return [_reply(result) for result in results]
+
+    def there(id_: str) -> bool:
+        spelt = spellings(id_)
+        codes = (s.split(":", 1) for s in spelt if ":" in s)
+        return bool(build.snapshot.concepts(spelt)) or any(build.snapshot.coded(*code) for code in codes)
+
+    known = _those(there)
+    return ChannelSource(
+        chosen, build.manifest, ask, known, longest_context=longest_context, label=label, encoder=encoder
+    )
+
+
+def of_service(
+    client: Client, chosen: Mapping[str, Sequence[Channel]], *, label: str = "", encoder: str = ""
+) -> ChannelSource:
+    """Answer over HTTP, as any other client would be answered."""
+
+    def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], composites: bool) -> list[Reply]:
+        options = {"channels": list(channels), "include": ["codes"], "composites": composites}
+        reply = client.link_bulk([_sent(mention) for mention in mentions], top_k=k, **options)
+        return [_reply_sent(result) for result in reply["results"]]
+
+    def there(id_: str) -> bool:
+        concepts = (client.concept(spelt) for spelt in spellings(id_))
+        # A retired id is answered too, but without a name.
+        return any(concept is not None and concept["preferred_name"] for concept in concepts)
+
+    info = client.info()
+    longest = int(info["limits"]["max_context_chars"])
+    return ChannelSource(
+        chosen, info["index"], ask, _those(there), longest_context=longest, label=label, encoder=encoder
+    )
+
+
+def _those(there: Callable[[str], bool]) -> Callable[[Collection[str]], Collection[str]]:
+    return lambda ids: {id_ for id_ in ids if there(id_)}
+
+
+def _reply(result: LinkResult) -> Reply:
+    candidates = (
+        CandidateIds(c.name.text, c.score, candidate_ids(c.concept.id, c.concept.codes)) for c in result.candidates
+    )
+    parts: Sequence[LinkResult] = getattr(result, "parts", ())
+    return Reply(result.status, tuple(candidates), tuple(_reply(part) for part in parts))
+
+
+def _reply_sent(result: Mapping[str, Any]) -> Reply:
+    candidates = (
+        CandidateIds(c["matched_name"], c["score"], candidate_ids(c["cui"], [Code(**code) for code in c["codes"]]))
+        for c in result.get("candidates", ())
+    )
+    parts = result.get("parts") or ()
+    return Reply(result.get("status", "error"), tuple(candidates), tuple(_reply_sent(part) for part in parts))
+
+
+def _sent(mention: Mention) -> MentionJson:
+    facts = {"context": mention.context, "start": mention.start, "end": mention.end}
+    return cast(MentionJson, {"text": mention.text, **{key: fact for key, fact in facts.items() if fact is not None}})
