@@ -40,6 +40,8 @@ class Checkpoint:
     network: torch.nn.Module
     tokenizer: Any
     """As transformers loads it: the reference that the export is compared with."""
+    changes: tuple[str, ...] = ()
+    """What was cut from it, one sentence each without a full stop."""
 
 
 def read_checkpoint(model: str | Path, max_length: int) -> Checkpoint:
@@ -74,8 +76,8 @@ def read_checkpoint(model: str | Path, max_length: int) -> Checkpoint:
         raise EncoderError(f"{directory} lacks {len(missing)} weights of its network, {missing[0]} among them")
     return Checkpoint(
         name=_MINILM_ORIGIN.rpartition("/")[2] if model == MINILM else directory.resolve().name,
-        origin=_MINILM_ORIGIN if model == MINILM else directory.resolve().name,
-        licence=_licence(directory),
+        origin=_MINILM_ORIGIN if model == MINILM else _of_card(directory, "base_model") or directory.resolve().name,
+        licence=_of_card(directory, "license") or "unknown",
         sha256=_hash_weights(directory),
         shape=shape,
         state={name: values.float().numpy() for name, values in network.state_dict().items()},
@@ -85,6 +87,23 @@ def read_checkpoint(model: str | Path, max_length: int) -> Checkpoint:
         network=network.eval(),
         tokenizer=tokenizer,
     )
+
+
+def write_checkpoint(base: Checkpoint, network: torch.nn.Module, directory: Path) -> None:
+    """Write a trained network with the tokenizer, the licence files and a card that names the origin of its base.
+
+    Args:
+        base: What was trained.
+        network: Its network as it is now.
+        directory: Made if it is not there.
+    """
+    trained: Any = network
+    trained.save_pretrained(directory)
+    base.tokenizer.save_pretrained(directory)
+    for name, content in base.notices.items():
+        (directory / name).write_bytes(content)
+    card = f"---\nlicense: {base.licence}\nbase_model: {base.origin}\n---\n"
+    (directory / "README.md").write_text(card, encoding="utf-8")
 
 
 def _packaged_minilm() -> Path:
@@ -128,11 +147,11 @@ def _is_uncased(tokenizer_json: str) -> bool:
     return normalizer is not None and normalizer.normalize_str("A") == "a"
 
 
-def _licence(directory: Path) -> str:
+def _of_card(directory: Path, key: str) -> str:
     card = directory / "README.md"
     lines = card.read_text(encoding="utf-8").splitlines() if card.is_file() else []
-    # The front matter of a model card is YAML, and its licence is one line of it.
-    found = next((line for line in lines if line.startswith("license:")), "license: unknown")
+    # The front matter of a model card is YAML, and what is wanted of it are lines of their own.
+    found = next((line for line in lines if line.startswith(f"{key}:")), "")
     return found.partition(":")[2].strip()
 
 

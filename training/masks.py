@@ -1,7 +1,10 @@
 """Which rows of a batch name one concept, and which may be pushed apart."""
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from medlink.ragged import Ragged
 
 
 def pair_masks(labels: Tensor, related: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
@@ -32,6 +35,47 @@ def pair_masks(labels: Tensor, related: Tensor, sizes: Tensor) -> tuple[Tensor, 
     same = labels[:, None] == labels[None, :]  # (n, n)
     negative = ~(same | _share_a_concept(labels, related, sizes))
     return same.fill_diagonal_(False), negative
+
+
+def ancestors(broader: Ragged, levels: int) -> Ragged:
+    """Return the concepts at most `levels` above each concept, itself left out even where a hierarchy runs in circles.
+
+    Args:
+        broader: Concepts directly above each concept.
+        levels: At least 1.
+    """
+    count = len(broader)
+    row, above = np.repeat(np.arange(count), broader.lengths), broader.values
+    found = row * count + above
+    for _ in range(levels - 1):
+        parents = broader.take(above)
+        reached = np.unique(np.repeat(row, parents.lengths) * count + parents.values)
+        row, above = reached // count, reached % count
+        found = np.union1d(found, reached)
+    found = found[found // count != found % count]
+    return Ragged.of_sorted((found // count).astype(np.int32), (found % count).astype(np.int32), count)
+
+
+def spare_ancestors(negative: Tensor, labels: Tensor, above: Tensor, sizes: Tensor) -> Tensor:
+    """Return the negatives without those whose concepts stand above each other.
+
+    An annotator who lacks a narrow concept takes a broader one, and so does whoever asks a smaller vocabulary: a name
+    must not be taught that its parent is as wrong as a stranger.
+
+    Args:
+        negative: Of `pair_masks`, bool, (n, n).
+        labels: Concept of each row, shape (n,).
+        above: Concepts above that of each row, row after row, shape (sum of sizes,).
+        sizes: How many of `above` belong to each row, shape (n,).
+    """
+    concepts, column = torch.unique(labels, return_inverse=True)
+    row = torch.arange(len(labels), device=labels.device).repeat_interleave(sizes)
+    place = torch.searchsorted(concepts, above).clamp(max=len(concepts) - 1)
+    present = concepts[place] == above
+    stands = torch.zeros(len(labels), len(concepts), dtype=torch.bool, device=labels.device)
+    stands[row[present], place[present]] = True
+    over = stands[:, column]  # (n, n): whether the concept of the column stands above that of the row
+    return negative & ~(over | over.T)
 
 
 def _share_a_concept(labels: Tensor, related: Tensor, sizes: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from medlink.kb.load import fingerprint
 from medlink.kb.readers import open_reader
 from medlink.kb.readers.report import Reader
 from medlink.kb.readers.rrf import RrfReader
-from medlink.kb.records import NameRecord, Record, Suppress, TradeNameRecord
+from medlink.kb.records import BroaderRecord, CodeRecord, NameRecord, Record, Suppress, TradeNameRecord
 from medlink.kb.repository import Repository
 from medlink.text import encoder_text
 from medlink.types import Concept
@@ -69,12 +69,15 @@ class StoreTerminology:
         self._repository = repository
 
     def records(self) -> Iterator[Record]:
-        """Yield sources, names in ascending order of concept id, then trade-name links."""
+        """Yield sources; names, codes and broader concepts in ascending order of concept id; trade-name links."""
         yield from self._repository.sources()
         for concept in self._repository.concepts():
             for name in concept.names:
                 suppress: Suppress = "Y" if name.suppressed else "N"
                 yield NameRecord(concept.id, name.text, name.sab, name.tty, name.language, name.code, suppress)
+            for code in concept.codes:
+                yield CodeRecord(concept.id, code.sab, code.code)
+            yield from (BroaderRecord(concept.id, broader_id, "") for broader_id in concept.broader)
         for generic, trade in self._repository.trade_names():
             yield TradeNameRecord(generic, trade)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from medlink.encoders.artefact import new_directory
 from medlink.errors import SourceError, UnknownValueError
-from medlink.kb.records import NameRecord, SourceRecord, TradeNameRecord
+from medlink.kb.records import BroaderRecord, NameRecord, SourceRecord, TradeNameRecord
 from medlink.manifest import describe_files, write_manifest
 from medlink.ragged import Ragged
 from medlink.text import ENCODER_TEXT_VERSION
@@ -149,6 +149,8 @@ def _take_in(terminology: Terminology, staging: Staging, rule: NameRule, progres
             staging.add(record.concept_id, form)
         elif isinstance(record, TradeNameRecord):
             staging.link(record.generic_id, record.trade_id)
+        elif isinstance(record, BroaderRecord):
+            staging.broaden(record.concept_id, record.broader_id)
         elif isinstance(record, SourceRecord):
             intake.sources.add(record)
     for language in rule.languages or ():
@@ -213,7 +215,7 @@ def _hide(
 
 
 def _write(directory: Path, staging: Staging, names: _Names, recipe: PairRecipe, progress: Progress) -> dict[str, int]:
-    """Write the four files and return the counts of each step."""
+    """Write the files and return the counts of each step."""
     writer = PairSetWriter(directory)
     texts = (text for (text, _), hidden in zip(staging.names(), names.hidden_texts, strict=True) if not hidden)
     writer.texts(texts)
@@ -225,6 +227,8 @@ def _write(directory: Path, staging: Staging, names: _Names, recipe: PairRecipe,
     writer.memberships(Ragged.of_sorted(text[by_text], owner[by_text], text_count))
     pools = Ragged.of_sorted(owner, text, concepts)
     writer.concepts(id_ for _, id_ in staging.concepts())
+    child, parent = _hierarchy(staging, names.place)
+    writer.broader(Ragged.of_sorted(child, parent, concepts))
     pairs = writer.pairs(_draw_all(staging, pools, recipe, progress))
     sizes = pools.lengths
     combinations = sizes * (sizes - 1) // 2
@@ -236,6 +240,7 @@ def _write(directory: Path, staging: Staging, names: _Names, recipe: PairRecipe,
         "concepts": concepts,
         "concepts_with_one_name": int(np.count_nonzero(sizes == 1)),
         "concepts_capped": int(np.count_nonzero(combinations > recipe.max_pairs)),
+        "broader_links": len(child),
         "trade_name_links": len(one) // 2,
         "trade_name_links_without_names": dropped,
         "pairs_possible": int(combinations.sum()),
@@ -251,6 +256,13 @@ def _links(staging: Staging, place: NDArray[np.int32]) -> tuple[NDArray[np.int32
     both = np.unique(np.concatenate([ends, ends[:, ::-1]]), axis=0)
     both = both[both[:, 0] != both[:, 1]]
     return both[:, 0], both[:, 1], len(numbers) - len(named)
+
+
+def _hierarchy(staging: Staging, place: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return each concept and one directly above it, in order."""
+    links = np.array(list(staging.broader()), np.int64).reshape(-1, 2)
+    ordered = np.unique(place[links].reshape(-1, 2), axis=0)
+    return ordered[:, 0], ordered[:, 1]
 
 
 def _with_partners(

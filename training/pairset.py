@@ -1,4 +1,4 @@
-"""A directory of training pairs: four Parquet files and a manifest, the same bytes for the same input."""
+"""A directory of training pairs: five Parquet files and a manifest, the same bytes for the same input."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,9 +17,10 @@ from medlink.manifest import find_damage, read_manifest
 from medlink.ragged import Ragged
 from training.sampler import Pairs
 
-FORMAT = 1
+FORMAT = 2
 KIND = "pairs"
 PAIRS, TEXTS, CONCEPTS, MEMBERSHIPS = "pairs.parquet", "texts.parquet", "concepts.parquet", "memberships.parquet"
+BROADER = "broader.parquet"
 _ROW_GROUP = 1 << 18
 
 # An index into concepts or texts is a row of that file.
@@ -28,6 +29,7 @@ _SCHEMAS = {
     TEXTS: pa.schema({"text": pa.large_string()}),
     CONCEPTS: pa.schema({"id": pa.string()}),
     MEMBERSHIPS: pa.schema({"concepts": pa.list_(pa.int32())}),
+    BROADER: pa.schema({"concepts": pa.list_(pa.int32())}),
 }
 
 
@@ -36,11 +38,13 @@ class PairSet:
     """Pairs in memory, with what a batch of them needs.
 
     `memberships` has a row for each text: every concept that it is a name of, trade-name links included. Two texts
-    may serve as negatives of each other only if their rows have nothing in common.
+    may serve as negatives of each other only if their rows have nothing in common. `broader` has a row for each
+    concept: those directly above it.
     """
 
     pairs: Pairs
     memberships: Ragged
+    broader: Ragged
     manifest: Mapping[str, Any]
     _concepts: pa.StringArray
     _texts: pa.LargeStringArray
@@ -76,10 +80,10 @@ def read_pairs(directory: Path) -> PairSet:
         raise SourceError(f"{'; '.join(problems)}; run `medlink train pairs` again", file=str(directory))
     columns = {name: pq.read_table(directory / name).combine_chunks() for name in _SCHEMAS}
     concept, left, right = (_numbers(columns[PAIRS][name]) for name in ("concept", "left", "right"))
-    lists = _array(columns[MEMBERSHIPS]["concepts"])
     return PairSet(
         pairs=Pairs(concept, left, right),
-        memberships=Ragged(np.asarray(lists.offsets, np.int64), np.asarray(lists.values, np.int32)),
+        memberships=_lists(columns[MEMBERSHIPS]["concepts"]),
+        broader=_lists(columns[BROADER]["concepts"]),
         manifest=facts,
         _concepts=_array(columns[CONCEPTS]["id"]),
         _texts=_array(columns[TEXTS]["text"]),
@@ -106,12 +110,19 @@ class PairSetWriter:
 
     def memberships(self, rows: Ragged) -> None:
         """Write the concepts of each text."""
-        with self._open(MEMBERSHIPS) as writer:
+        self._write_lists(MEMBERSHIPS, rows)
+
+    def broader(self, rows: Ragged) -> None:
+        """Write the concepts directly above each concept."""
+        self._write_lists(BROADER, rows)
+
+    def _write_lists(self, name: str, rows: Ragged) -> None:
+        with self._open(name) as writer:
             for start in range(0, len(rows), _ROW_GROUP):
                 offsets = rows.offsets[start : start + _ROW_GROUP + 1]
                 values = rows.values[offsets[0] : offsets[-1]]
                 lists = pa.ListArray.from_arrays(pa.array(offsets - offsets[0], pa.int32()), pa.array(values))
-                writer.write_table(pa.table([lists], schema=_SCHEMAS[MEMBERSHIPS]))
+                writer.write_table(pa.table([lists], schema=_SCHEMAS[name]))
 
     def pairs(self, found: Iterable[tuple[int, NDArray[np.int32], NDArray[np.int32]]]) -> int:
         """Write pairs as (concept, left texts, right texts) and return how many there were."""
@@ -157,6 +168,11 @@ def _grouped(found: Iterable[tuple[int, NDArray[np.int32], NDArray[np.int32]]]) 
 
 def _array(column: pa.ChunkedArray) -> Any:  # noqa: ANN401 - an array of the column's type
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _lists(column: pa.ChunkedArray) -> Ragged:
+    lists = _array(column)
+    return Ragged(np.asarray(lists.offsets, np.int64), np.asarray(lists.values, np.int32))
 
 
 def _numbers(column: pa.ChunkedArray) -> NDArray[np.int32]:

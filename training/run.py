@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -14,6 +16,7 @@ from medlink.errors import EncoderError
 from medlink.manifest import describe_files, find_damage, read_manifest, write_manifest
 
 LOG = "log.jsonl"
+BOARD = "tensorboard"
 _STATE = "state"
 
 
@@ -43,6 +46,7 @@ class Run:
     def __init__(self, directory: Path, facts: dict[str, Any]) -> None:
         self._directory = directory
         self._facts: dict[str, Any] = json.loads(json.dumps(facts))
+        self._board: Any = None
         directory.mkdir(parents=True, exist_ok=True)
 
     def restore(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> int:
@@ -73,6 +77,7 @@ class Run:
         log = self._directory / LOG
         lines = log.read_text(encoding="utf-8").splitlines(keepends=True) if log.is_file() else []
         log.write_text("".join(lines[:step]), encoding="utf-8")
+        self._board = _board(self._directory / BOARD, step)
 
     def save(self, network: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
         """Write the state whole, then let it take the place of the one before."""
@@ -85,16 +90,47 @@ class Run:
         shutil.rmtree(done, ignore_errors=True)
         unfinished.rename(done)
 
+    def save_neighbours(self, epoch: int, neighbours: NDArray[np.int32]) -> None:
+        """Keep which concepts share batches in an epoch, and in the one before, to which a kill may lead back."""
+        (self._directory / f"neighbours-{epoch - 2}.npy").unlink(missing_ok=True)
+        np.save(self._directory / f"neighbours-{epoch}.npy", neighbours)
+
+    def neighbours(self, epoch: int) -> NDArray[np.int32]:
+        """Return what `save_neighbours` kept of an epoch.
+
+        Raises:
+            EncoderError: There is nothing of this epoch.
+        """
+        path = self._directory / f"neighbours-{epoch}.npy"
+        if not path.is_file():
+            raise EncoderError(f"{path} is missing; remove {_STATE} beside it to begin again")
+        return np.asarray(np.load(path, allow_pickle=False), np.int32)
+
     def log(self, step: Step) -> None:
-        """Append a line."""
+        """Append a line, and show the step to TensorBoard where that is installed."""
         with (self._directory / LOG).open("a", encoding="utf-8") as handle:
             handle.write(json.dumps(asdict(step)) + "\n")
+        if self._board is None:
+            return
+        figures = {key: value for key, value in asdict(step).items() if key not in ("step", "epoch")}
+        for key, value in figures.items():
+            if value is not None:
+                self._board.add_scalar(key, value, step.step)
 
 
 def read_log(directory: Path) -> list[Step]:
     """Return the steps of a run."""
     lines = (directory / LOG).read_text(encoding="utf-8").splitlines()
     return [Step(**json.loads(line)) for line in lines]
+
+
+def _board(directory: Path, step: int) -> Any:  # noqa: ANN401 - torch leaves the writer without types
+    """Return a writer for TensorBoard that shows nothing after `step` of what a run before had written, or None."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an extra of its own
+    except ImportError:
+        return None
+    return SummaryWriter(str(directory), purge_step=step + 1)
 
 
 def _flatten(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

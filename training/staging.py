@@ -12,11 +12,12 @@ _SCHEMA = """
 CREATE TABLE concept (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 CREATE TABLE name (text TEXT NOT NULL, concept INTEGER NOT NULL);
 CREATE TABLE link (one TEXT NOT NULL, other TEXT NOT NULL);
+CREATE TABLE broader (one TEXT NOT NULL, other TEXT NOT NULL);
 """
 
 
 class Staging:
-    """A scratch database of (text, concept) and of links between concepts; memory does not grow with it.
+    """A scratch database of (text, concept), trade-name links and broader concepts; memory does not grow with it.
 
     Concepts have numbers in the order of their first name. Text and ids are ordered by code point.
 
@@ -35,7 +36,7 @@ class Staging:
         self._concept_id = ""
         self._number = 0
         self._names: list[tuple[str, int]] = []
-        self._links: list[tuple[str, str]] = []
+        self._pairs: dict[str, list[tuple[str, str]]] = {"link": [], "broader": []}
 
     def add(self, concept_id: str, text: str) -> None:
         """Take one name; fastest when those of a concept come in a row."""
@@ -47,9 +48,11 @@ class Staging:
 
     def link(self, one: str, other: str) -> None:
         """Take a link between two concepts, which may never get a name."""
-        self._links.append((one, other))
-        if len(self._links) >= _BATCH:
-            self._flush()
+        self._relate("link", one, other)
+
+    def broaden(self, concept_id: str, broader_id: str) -> None:
+        """Take a concept and one directly above it, which may never get names."""
+        self._relate("broader", concept_id, broader_id)
 
     def sort(self) -> None:
         """Sort the names; none can be added any more."""
@@ -76,9 +79,21 @@ class Staging:
             " LEFT JOIN concept a ON a.id = one LEFT JOIN concept b ON b.id = other"
         )
 
+    def broader(self) -> Iterator[tuple[int, int]]:
+        """Yield (concept, one directly above it) once each, by number, where both have names; a loop is left out."""
+        yield from self._database.execute(
+            "SELECT DISTINCT a.number, b.number FROM broader JOIN concept a ON a.id = one"
+            " JOIN concept b ON b.id = other WHERE a.number <> b.number"
+        )
+
     def close(self) -> None:
         """Let go of the file."""
         self._database.close()
+
+    def _relate(self, table: str, one: str, other: str) -> None:
+        self._pairs[table].append((one, other))
+        if len(self._pairs[table]) >= _BATCH:
+            self._flush()
 
     def _number_of(self, concept_id: str) -> int:
         query = "INSERT INTO concept (id) VALUES (?) ON CONFLICT (id) DO UPDATE SET id = id RETURNING number"
@@ -86,6 +101,7 @@ class Staging:
 
     def _flush(self) -> None:
         self._database.executemany("INSERT INTO name VALUES (?, ?)", self._names)
-        self._database.executemany("INSERT INTO link VALUES (?, ?)", self._links)
         self._names.clear()
-        self._links.clear()
+        for table, pairs in self._pairs.items():
+            self._database.executemany(f"INSERT INTO {table} VALUES (?, ?)", pairs)  # noqa: S608 - names of our own
+            pairs.clear()

