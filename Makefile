@@ -32,7 +32,7 @@ lock: $(VENV)/.dev ## Resolve the pinned, hashed requirements anew; torch stays 
 	$(BIN)/uv pip compile --quiet --generate-hashes --no-annotate --no-header --python-version 3.11 \
 		pyproject.toml --output-file requirements/serve.txt
 	$(BIN)/uv pip compile --quiet --generate-hashes --no-annotate --no-header --python-version 3.11 \
-		--extra dev --extra train --override requirements/without-torch.txt --constraint requirements/serve.txt \
+		--extra dev --extra train --extra plot --override requirements/without-torch.txt --constraint requirements/serve.txt \
 		pyproject.toml --output-file requirements/dev.txt
 
 $(VENV)/.serve: requirements/serve.txt pyproject.toml

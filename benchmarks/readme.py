@@ -36,19 +36,61 @@ def loading(rows: Rows) -> list[list[str]]:
     return table
 
 
-TABLES: dict[str, Callable[[Rows], list[list[str]]]] = {
-    "eval-dev-medic": evaluation,
-    "eval-dev-open": evaluation,
-    "load-rrf": loading,
+def encoders(rows: Rows) -> list[list[str]]:
+    """Return header and cells of the table that sets the shipped encoder beside what it must beat."""
+    return _beside(rows, ("corpus", "split", "protocol"), ["mentions", "protocol", "n"], "acc@1")
+
+
+def synonyms(rows: Rows) -> list[list[str]]:
+    """Return header and cells of the held-out-synonym table."""
+    asked = [{**row, "corpus": row["corpus"].partition(":")[2]} for row in rows]
+    return _beside(asked, ("corpus",), ["vocabulary", "n"], "acc@1")
+
+
+def _beside(rows: Rows, keys: tuple[str, ...], header: list[str], figure: str) -> list[list[str]]:
+    """Put the systems of one test beside each other."""
+    systems: dict[str, None] = {}
+    tests: dict[tuple[str, ...], Rows] = {}
+    for row in rows:
+        if row["subset"] == "all":
+            systems[_system(row)] = None
+            tests.setdefault(tuple(row[key] for key in keys), []).append(row)
+    table = [[*header, *systems]]
+    for named, found in tests.items():
+        figures = {_system(row): f"{row[figure]:.1f} ({row['ci95'][0]:.1f}-{row['ci95'][1]:.1f})" for row in found}
+        what = [" ".join(named[:2]), *named[2:]]
+        table.append([*what, str(found[0]["n"]), *(figures.get(system, "") for system in systems)])
+    return table
+
+
+def _system(row: dict[str, Any]) -> str:
+    return f"dense, {row['encoder']}" if row["encoder"] else row["system"].removeprefix("baseline-")
+
+
+TABLES: dict[str, tuple[Callable[[Rows], list[list[str]]], tuple[str, ...]]] = {
+    "eval-dev-open": (evaluation, ("eval-dev-open",)),
+    "encoder": (
+        encoders,
+        (
+            "encoder-dev-dictionary",
+            "encoder-dev-paper",
+            "encoder-test-dictionary",
+            "encoder-test-paper",
+        ),
+    ),
+    "held-out": (synonyms, ("held-out-open", "held-out-open-plus")),
+    "load-rrf": (loading, ("load-rrf",)),
 }
+"""The tables by name: how each is written, and from which results."""
 
 
 def filled(readme: str) -> str:
     """Return the README with every table made anew."""
 
     def fill(found: re.Match[str]) -> str:
-        rows = json.loads((ROOT / "benchmarks/results" / f"{found[2]}.json").read_text(encoding="utf-8"))["rows"]
-        header, *cells = TABLES[found[2]](rows)
+        write, files = TABLES[found[2]]
+        results = (ROOT / "benchmarks/results" / f"{file}.json" for file in files)
+        header, *cells = write([row for path in results for row in json.loads(path.read_text("utf-8"))["rows"]])
         lines = [header, ["---"] * len(header), *cells]
         return found[1] + "".join(f"| {' | '.join(line)} |\n" for line in lines) + found[3]
 

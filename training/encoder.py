@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from medlink.encoders.pooling import POOLINGS, Pooling
 from medlink.errors import UnknownValueError
-from training.checkpoint import read_checkpoint
+from training.checkpoint import Checkpoint, read_checkpoint
 
 _WINDOW = 16_384
 
@@ -103,9 +103,18 @@ def read_encoder(model: str | Path, *, pooling: Pooling, max_length: int) -> Tex
     """
     if pooling not in POOLINGS:
         raise UnknownValueError("pooling", pooling, sorted(POOLINGS))
-    checkpoint = read_checkpoint(model, max_length)
+    return as_encoder(read_checkpoint(model, max_length), pooling)
+
+
+def as_encoder(checkpoint: Checkpoint, pooling: Pooling) -> TextEncoder:
+    """Return the network of a checkpoint, the very one and not a copy, with a tokenizer that cuts and pads.
+
+    Args:
+        checkpoint: As read or shrunk.
+        pooling: See `TextEncoder`.
+    """
     tokenizer = Tokenizer.from_str(checkpoint.tokenizer_json)
-    tokenizer.enable_truncation(max_length)
+    tokenizer.enable_truncation(checkpoint.shape.max_length)
     config: Any = checkpoint.network.config
     tokenizer.enable_padding(pad_id=config.pad_token_id or 0)
     return TextEncoder(checkpoint.network, tokenizer, pooling=pooling, dim=checkpoint.shape.dim)

@@ -24,6 +24,7 @@ from training.parity import (
     require_batch_invariance,
     torch_vectors,
 )
+from training.shrink import Cut, shrink
 
 _STORED = {"int8": "int8-stored", "fp32": "fp32"}
 
@@ -44,6 +45,18 @@ class ExportReport:
     """The graph as written against the graph in fp32: what storing bytes cost."""
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What stands beside the weights for people to read."""
+
+    name: str = ""
+    """What the encoder is called; as its checkpoint if empty."""
+    card: Path | None = None
+    """Markdown to follow the model card: data, recipe, results."""
+    notices: Sequence[Path] = ()
+    """Licence files; those of the checkpoint come along anyway."""
+
+
 def export(
     model: str | Path,
     output: Path,
@@ -52,7 +65,8 @@ def export(
     max_length: int,
     lowercase: bool | None = None,
     weights: Weights = "int8",
-    notices: Sequence[Path] = (),
+    about: About | None = None,
+    cut: Cut | None = None,
 ) -> ExportReport:
     """Write a local checkpoint as an encoder directory.
 
@@ -66,7 +80,8 @@ def export(
         max_length: Most tokens of a text, special ones included.
         lowercase: Whether texts are lower-cased first; as the tokenizer does when left out.
         weights: "int8" stores matrices in a quarter of the bytes and computes in fp32.
-        notices: Licence files to put beside the weights; those of the checkpoint come along anyway.
+        about: Name, card and licence files.
+        cut: What to leave out; the gates then hold the graph against the network without it.
 
     Raises:
         EncoderError: The checkpoint cannot be read or written as a graph, or the graph does not agree.
@@ -76,10 +91,11 @@ def export(
     for kind, value, valid in (("pooling", pooling, POOLINGS), ("weights", weights, tuple(_STORED))):
         if value not in valid:
             raise UnknownValueError(kind, value, sorted(valid))
-    checkpoint = read_checkpoint(model, max_length)
+    checkpoint = shrink(read_checkpoint(model, max_length), cut or Cut(), pooling)
     lowercase = checkpoint.uncased if lowercase is None else lowercase
     texts = probe_texts(lowercase=lowercase)
-    facts = _facts(checkpoint, pooling, lowercase)
+    about = about or About()
+    facts = _facts(checkpoint, pooling, lowercase) | ({"name": about.name} if about.name else {})
 
     with TemporaryDirectory() as scratch:
         _write(Path(scratch), checkpoint, {**facts, "weights": "fp32"}, "fp32")
@@ -93,9 +109,9 @@ def export(
         require_batch_invariance(encoder, texts)
         stored = drift(encoder.encode(texts).vectors, exact)
         facts["parity"] = {"probes": len(texts), "fp32_to_torch": asdict(fp32), "stored_to_fp32": asdict(stored)}
-        files = _finish(directory, facts, notices)
+        files = _finish(directory, facts, about)
     size = sum(file["bytes"] for file in files.values())
-    return ExportReport(output, checkpoint.name, encoder.dim, lowercase, size, len(texts), fp32, stored)
+    return ExportReport(output, facts["name"], encoder.dim, lowercase, size, len(texts), fp32, stored)
 
 
 def _compare_with_torch(
@@ -116,6 +132,7 @@ def _compare_with_torch(
 
 
 def _facts(checkpoint: Checkpoint, pooling: Pooling, lowercase: bool) -> dict[str, Any]:
+    base = {"model": checkpoint.origin, "licence": checkpoint.licence, "sha256": checkpoint.sha256}
     return {
         "format": FORMAT,
         "kind": KIND,
@@ -125,7 +142,7 @@ def _facts(checkpoint: Checkpoint, pooling: Pooling, lowercase: bool) -> dict[st
         "normalise": True,
         "max_length": checkpoint.shape.max_length,
         "lowercase": lowercase,
-        "base": {"model": checkpoint.origin, "licence": checkpoint.licence, "sha256": checkpoint.sha256},
+        "base": {**base, "changes": list(checkpoint.changes)} if checkpoint.changes else base,
         "parity": {},
     }
 
@@ -139,10 +156,11 @@ def _write(directory: Path, checkpoint: Checkpoint, facts: dict[str, Any], weigh
     write_manifest(directory, {**facts, "files": describe_files(directory)})
 
 
-def _finish(directory: Path, facts: dict[str, Any], notices: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    for path in notices:
+def _finish(directory: Path, facts: dict[str, Any], about: About) -> dict[str, dict[str, Any]]:
+    for path in about.notices:
         (directory / path.name).write_bytes(path.read_bytes())
-    (directory / "README.md").write_text(model_card(facts), encoding="utf-8")
+    more = f"\n{about.card.read_text(encoding='utf-8')}" if about.card else ""
+    (directory / "README.md").write_text(model_card(facts) + more, encoding="utf-8")
     files = describe_files(directory)
     write_manifest(directory, {**facts, "files": files})
     return files
@@ -153,13 +171,14 @@ def model_card(facts: Mapping[str, Any]) -> str:
     base, parity = facts["base"], facts["parity"]
     torch_, stored = parity["fp32_to_torch"], parity["stored_to_fp32"]
     case = "lower-cased" if facts["lowercase"] else "cased"
+    cuts = "".join(f"\n- Then cut: {change}." for change in base.get("changes", ()))
     return f"""# {facts["name"]}
 
 Turns a name into a unit vector of {facts["dim"]} numbers. Written by `medlink train export`.
 
 - Made from {base["model"]} (licence: {base["licence"]}; sha256 of its weights: {base["sha256"]}).
 - What was changed: the network was written down as an ONNX graph without its pooler, positions beyond
-  {facts["max_length"]} were left out, weights are {facts["weights"]}. It computes in fp32.
+  {facts["max_length"]} were left out, weights are {facts["weights"]}. It computes in fp32.{cuts}
 - Reads {case} text, {facts["max_length"]} tokens at most; pooling: {facts["pooling"]}.
 - On {parity["probes"]} probe names, fp32 graph against torch: numbers differ by {torch_["max_difference"]:.1e} at most,
   {torch_["changed_top1"]:.1%} of nearest neighbours changed.

@@ -13,6 +13,9 @@ from training.quantise import quantise_blocks, quantise_rows
 Weights = Literal["int8", "fp32"]
 State = Mapping[str, NDArray[np.float32]]
 
+HEAD = "head.weight"
+"""Name of a matrix (width, dim) that each last hidden state is multiplied with, if the weights have one."""
+
 _FUSED = "com.microsoft"
 
 
@@ -23,6 +26,7 @@ class BertShape:
     heads: int
     layers: int
     dim: int
+    """Numbers of a vector: the width of the layers, or fewer behind a head."""
     epsilon: float
     """Of every layer normalisation."""
     first_position: int
@@ -38,7 +42,7 @@ def encoder_graph(state: State, shape: BertShape, weights: Weights) -> ModelProt
     never padded), and the same bytes from the same weights whatever torch's exporter does this year.
 
     Args:
-        state: Weights under the names that transformers gives those of `BertModel`.
+        state: Weights under the names that transformers gives those of `BertModel`, and perhaps `HEAD`.
         shape: The numbers of the architecture.
         weights: "int8" stores matrices as bytes and multiplies them out when the model is loaded.
     """
@@ -46,6 +50,8 @@ def encoder_graph(state: State, shape: BertShape, weights: Weights) -> ModelProt
     x = _embed(graph, state, shape)
     for layer in range(shape.layers):
         x = _layer(graph, state, f"encoder.layer.{layer}.", x, shape.heads)
+    if HEAD in state:
+        x = graph.multiply("head", state[HEAD], x)
     graph.add("Identity", [x], "hidden", domain="")
     body = helper.make_graph(
         graph.nodes,

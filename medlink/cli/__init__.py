@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from medlink.cli import evaluate, index, kb, link, serve, train
+from medlink.cli import evaluate, index, kb, link, plot, serve, shrink, train
 from medlink.errors import MedlinkError
 
 app = typer.Typer(
@@ -14,10 +14,12 @@ app = typer.Typer(
 )
 app.add_typer(kb.app, name="kb", help="Load knowledge bases into the store.")
 app.add_typer(index.app, name="index", help="Build, check and switch index builds.")
+train.app.command("shrink-report")(shrink.shrink_report)
 app.add_typer(train.app, name="train", help="Train and export encoders (needs the train extra).")
+app.add_typer(evaluate.app, name="eval", help="Score linkers, encoders and baselines.")
+app.add_typer(plot.app, name="plot", help="Draw names and training runs (needs the plot extra).")
 app.command("link")(link.link)
 app.command("serve")(serve.serve)
-app.command("eval")(evaluate.evaluate)
 
 
 def main() -> None:

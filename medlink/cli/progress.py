@@ -82,17 +82,21 @@ def progress(unit: str) -> Iterator[Advance]:
 
 
 @contextmanager
-def training_progress(names: int) -> "Iterator[Callable[[Step, int], None]]":
+def training_progress(
+    names: int, *, stage: str = "pretrain", unit: str = "names"
+) -> "Iterator[Callable[[Step, int], None]]":
     """Give a function that shows the steps of a training run on stderr.
 
     Args:
         names: Names of a batch.
+        stage: What the run is called.
+        unit: What a batch is made of, if not of names.
     """
-    with progress("names") as advance:
+    with progress(unit) as advance:
         console = Console(stderr=True)
 
         def show(step: "Step", total: int) -> None:
-            advance("pretrain", step.step * names, total * names)
+            advance(stage, step.step * names, total * names)
             if step.dev_acc_at_1 is not None or step.step % _STEPS_BETWEEN_LINES == 0:
                 dev = "" if step.dev_acc_at_1 is None else f", dev acc@1 {step.dev_acc_at_1:.1f} %"
                 kept = f"{step.positives_kept:.0%} of positives, {step.negatives_kept:.2%} of negatives mined"

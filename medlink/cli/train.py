@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medlink.cli.finetune import finetune
 from medlink.errors import EncoderError, SourceError
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from training.names import NameRule, Terminology
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(finetune)
 
 
 class PoolingChoice(StrEnum):
@@ -48,10 +50,25 @@ def export(
         bool | None, typer.Option("--lowercase/--cased", help="As the tokenizer does, if left out.")
     ] = None,
     weights: Annotated[WeightsChoice, typer.Option(help="int8 takes a quarter of the space.")] = WeightsChoice.INT8,
+    name: Annotated[str, typer.Option(help="What the encoder is called; as its directory if left out.")] = "",
+    card: Annotated[
+        Path | None, typer.Option(help="Markdown that ends the model card.", exists=True, dir_okay=False)
+    ] = None,
     notice: Annotated[list[Path] | None, typer.Option(help="Licence file to put beside the weights.")] = None,
+    layers: Annotated[str, typer.Option(help="Keep these only, counted from 0: 0,1,2.")] = "",
+    vocabulary: Annotated[
+        str, typer.Option(help="Keep the tokens of these names: a directory of pairs, a release, a pack or `store`.")
+    ] = "",
+    dim: Annotated[int, typer.Option(min=0, help="Keep so many numbers of a vector.")] = 0,
+    axes: Annotated[
+        str, typer.Option(help="Measure vectors along the principal axes of these names; the first numbers if not.")
+    ] = "",
 ) -> None:
     """Write a checkpoint as an encoder directory, if it agrees with torch and no vector depends on its batch."""
-    with _train_extra():
+    from medlink.cli.shrink import read_cut
+
+    with train_extra():
+        from training.export import About
         from training.export import export as write
     if pooling is None and model != "minilm":
         raise EncoderError("say --pooling cls or --pooling mean, whichever the network was trained with")
@@ -62,7 +79,8 @@ def export(
         max_length=max_length,
         lowercase=lowercase,
         weights=weights.value,
-        notices=notice or (),
+        about=About(name, card, notice or ()),
+        cut=read_cut(layers, vocabulary, dim, axes, lowercase=bool(lowercase)),
     )
     typer.echo(f"{report.directory}: {report.name}, {report.dim} numbers a vector, {report.bytes / 1e6:.1f} MB")
     typer.echo(f"fp32 graph to torch: {report.fp32.max_difference:.1e} at most, on {report.probes} probe names")
@@ -70,6 +88,21 @@ def export(
         f"as stored to fp32: cosine {report.stored.mean_cosine:.5f} on average, {report.stored.min_cosine:.5f} at"
         f" least; {report.stored.changed_top1:.1%} of nearest neighbours changed"
     )
+
+
+@app.command()
+def average(
+    before: Annotated[str, typer.Argument(help="Checkpoint that training began from, or 'minilm'.")],
+    after: Annotated[str, typer.Argument(help="Checkpoint that training ended with.")],
+    output: Annotated[Path, typer.Argument(help="Checkpoint to write; must not exist or be empty.")],
+    weight: Annotated[float, typer.Option(min=0, max=1, help="0 is before, 1 is after.")] = 0.5,
+) -> None:
+    """Write the weights between two checkpoints: what training taught, with less forgotten."""
+    with train_extra():
+        from training.average import average as write
+        from training.checkpoint import read_checkpoint
+    write(read_checkpoint(before, 25), read_checkpoint(after, 25), output, weight=weight)
+    typer.echo(f"{output} is done; `medlink train export` exports it")
 
 
 @app.command()
@@ -89,7 +122,7 @@ def pairs(
     seed: Annotated[int, typer.Option(help="Which pairs are drawn, and which names hidden.")] = 0,
 ) -> None:
     """Write training pairs: two names of one concept each, the same bytes for the same input."""
-    with _train_extra():
+    with train_extra():
         from training.pairs import PairRecipe, make_pairs
     from medlink.cli.kb import split_list
     from medlink.cli.progress import progress
@@ -98,7 +131,7 @@ def pairs(
     chosen = None if languages == "all" else tuple(split_list("--languages", languages))
     rule = NameRule(chosen, lowercase=lowercase, max_chars=max_chars, include_suppressed=include_suppressed)
     recipe = PairRecipe(rule, max_pairs, held_out_percent, seed)
-    with progress("items") as advance, _terminology(source, rule) as terminology:
+    with progress("items") as advance, open_terminology(source, rule) as terminology:
         report = make_pairs(terminology, output, recipe, progress=advance)
     for title, counts in (("", report.counts), ("left out: ", report.skipped)):
         for step, count in counts.items():
@@ -115,7 +148,7 @@ def pretrain(
     ] = False,
 ) -> None:
     """Pretrain an encoder so that names of one concept lie together; several GPUs through `torchrun`."""
-    with _train_extra():
+    with train_extra():
         from training.pretrain import pretrain as run
     from medlink.cli.progress import training_progress
     from training.recipe import read_recipe
@@ -156,7 +189,8 @@ def _dev_names(pairs: Path) -> "DevNames":
 
 
 @contextmanager
-def _terminology(source: str, rule: "NameRule") -> Iterator["Terminology"]:
+def open_terminology(source: str, rule: "NameRule") -> Iterator["Terminology"]:
+    """Give the names of a release or pack, or of the store where `source` is empty."""
     from app.settings import Settings
     from medlink.cli.kb import find_release
     from medlink.kb.database import check_schema, open_engine
@@ -174,7 +208,8 @@ def _terminology(source: str, rule: "NameRule") -> Iterator["Terminology"]:
 
 
 @contextmanager
-def _train_extra() -> Iterator[None]:
+def train_extra() -> Iterator[None]:
+    """Turn the absence of torch and its company into an error that says what to install."""
     try:
         from transformers.utils import logging
 

@@ -179,7 +179,8 @@ def available_cores() -> int:
 
 
 def _check_facts(directory: Path, facts: dict[str, Any]) -> None:
-    check_fields(directory, facts["base"], _BASE_FIELDS, "base")
+    changes: dict[str, type] = {"changes": list} if "changes" in facts["base"] else {}
+    check_fields(directory, facts["base"], {**_BASE_FIELDS, **changes}, "base")
     missing = sorted({MODEL, TOKENIZER} - set(facts["files"]))
     if missing:
         raise damaged(directory, f"its manifest lists no {' and no '.join(missing)}")

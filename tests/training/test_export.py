@@ -23,7 +23,7 @@ from medlink.encoders import OnnxEncoder, load_encoder
 from medlink.errors import EncoderError, UnknownValueError
 from medlink.manifest import describe_files, read_manifest, write_manifest
 from training.checkpoint import read_checkpoint
-from training.export import export
+from training.export import About, export
 from training.graph import encoder_graph
 from training.parity import drift, probe_texts, require_agreement, torch_vectors
 
@@ -161,7 +161,7 @@ def test_licence_files_travel_with_the_weights(tmp_path):
     (model / "README.md").write_text("---\nlicense: mit\n---\n# A model\n")
     (tmp_path / "NOTICE").write_text("thanks")
 
-    export(model, tmp_path / "out", pooling="cls", max_length=20, notices=[tmp_path / "NOTICE"])
+    export(model, tmp_path / "out", pooling="cls", max_length=20, about=About(notices=[tmp_path / "NOTICE"]))
 
     assert (tmp_path / "out" / "LICENSE").read_text() == "do as you like"
     assert (tmp_path / "out" / "NOTICE").read_text() == "thanks"
