@@ -131,26 +131,30 @@ def together(vectors: NDArray[np.float32], owners: NDArray[np.int64]) -> float:
 def training_figure(runs: "Mapping[str, Sequence[Step]]") -> Figure:
     """Return loss, mined shares and dev acc@1 by step, several runs laid over each other.
 
-    Loss and shares are shown as the mean of some steps, the single steps faint behind it.
+    Loss and shares are shown as the mean of some steps, the single steps faint behind it; shares only if a run mined.
 
     Args:
         runs: The steps of each run under its label.
     """
     with rc_context({"text.parse_math": False}):
-        figure = Figure(figsize=(8, 10), layout="constrained")
-        loss, positives, negatives, dev = axes = figure.subplots(4, 1, sharex=True)
+        mining = any(step.positives_kept for steps in runs.values() for step in steps)
+        figure = Figure(figsize=(8, 10 if mining else 5), layout="constrained")
+        axes = figure.subplots(4 if mining else 2, 1, sharex=True)
+        loss, dev = axes[0], axes[-1]
         for number, steps in enumerate(runs.values()):
             colour, line = _COLOURS[number % len(_COLOURS)], _LINES[number % len(_LINES)]
             style: dict[str, Any] = {"color": colour, "linestyle": line}
             _curve(loss, steps, [step.loss for step in steps], style)
-            _curve(positives, steps, [100 * step.positives_kept for step in steps], style)
-            _curve(negatives, steps, [100 * step.negatives_kept for step in steps], style)
+            if mining:
+                _curve(axes[1], steps, [100 * step.positives_kept for step in steps], style)
+                _curve(axes[2], steps, [100 * step.negatives_kept for step in steps], style)
             measured = [step for step in steps if step.dev_acc_at_1 is not None]
             places, values = [step.step for step in measured], [step.dev_acc_at_1 for step in measured]
             dev.plot(places, values, marker=_MARKERS[number % len(_MARKERS)], **style)
         loss.set_ylabel("loss")
-        positives.set_ylabel("positives mined, %")
-        negatives.set_ylabel("negatives mined, %")
+        if mining:
+            axes[1].set_ylabel("positives mined, %")
+            axes[2].set_ylabel("negatives mined, %")
         dev.set(ylabel="dev acc@1, %", xlabel="step")
         for axis in axes:
             axis.grid(alpha=0.3)

@@ -99,7 +99,8 @@ def training_progress(
             advance(stage, step.step * names, total * names)
             if step.dev_acc_at_1 is not None or step.step % _STEPS_BETWEEN_LINES == 0:
                 dev = "" if step.dev_acc_at_1 is None else f", dev acc@1 {step.dev_acc_at_1:.1f} %"
-                kept = f"{step.positives_kept:.0%} of positives, {step.negatives_kept:.2%} of negatives mined"
-                console.print(f"step {step.step} of {total}: loss {step.loss:.4f}, {kept}{dev}", highlight=False)
+                kept = f", {step.positives_kept:.0%} of positives, {step.negatives_kept:.2%} of negatives mined"
+                mined = kept if step.positives_kept or step.negatives_kept else ""
+                console.print(f"step {step.step} of {total}: loss {step.loss:.4f}{mined}{dev}", highlight=False)
 
         yield show
