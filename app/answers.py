@@ -31,12 +31,28 @@ class DefinitionOut(_Out):
     text: str
 
 
+class PinOut(_Out):
+    """The correction by which a person said that the mention is this concept."""
+
+    entry: int
+    why: str
+
+
 class ExplanationOut(_Out):
     """Why a candidate is there."""
 
     channels: dict[Channel, float]
     matched_sab: str
     matched_tty: str
+    pin: PinOut | None = None
+    """Set if the mention is pinned to the concept, which is first then whatever the channels found."""
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> "ExplanationOut":
+        """Return what speaks for a candidate."""
+        pin = {"pin": PinOut(entry=candidate.pin.entry, why=candidate.pin.why)} if candidate.pin else {}
+        name = candidate.name
+        return cls(channels=dict(candidate.channels), matched_sab=name.sab, matched_tty=name.tty, **pin)
 
 
 class CandidateOut(_Out):
@@ -67,8 +83,7 @@ class CandidateOut(_Out):
         if "definition" in request.include and concept.definitions:
             parts["definition"] = _definitions(concept)[0]
         if request.explain:
-            scores = dict(candidate.channels)
-            parts["explanation"] = ExplanationOut(channels=scores, matched_sab=name.sab, matched_tty=name.tty)
+            parts["explanation"] = ExplanationOut.of(candidate)
         return cls(
             rank=candidate.rank,
             cui=concept.id,
@@ -134,7 +149,7 @@ class ErrorOut(_Out):
 
 
 class IndexOut(_Out):
-    """The index build that all results of the answer come from."""
+    """The index build that all results of the answer come from, and the curation that lay over it."""
 
     id: str
     curation_revision: int

@@ -2,7 +2,8 @@
 
 import json
 from array import array
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,17 @@ class NameArrays:
         self.tuis: list[str] = vocabulary["tuis"]
         self.sabs: list[str] = vocabulary["sabs"]
         self._any_suppressed = bool(self._suppressed.any())
-        self._allowed = lru_cache(maxsize=64)(self._compute)
+        self._blocked: list[int] = []
+        self._remember()
+
+    def without(self, names: Collection[int]) -> "NameArrays":
+        """Return the same arrays, but that these names may not answer whatever the options are."""
+        if not names:
+            return self
+        other = copy(self)
+        other._blocked = sorted({*self._blocked, *names})
+        other._remember()
+        return other
 
     def allowed(self, options: LinkOptions) -> Bools | None:
         """Return, for each name, whether the options let it answer; None when all may.
@@ -97,18 +108,36 @@ class NameArrays:
         Raises:
             UnknownValueError: A semantic type or source that this build does not have.
         """
-        if not (options.semantic_types or options.sabs or self._any_suppressed):
+        if not (options.filtered or self._any_suppressed or self._blocked):
             return None
-        return self._allowed(options.semantic_types, options.sabs, options.include_suppressed)
+        return self._names(options.semantic_types, options.sabs, options.include_suppressed)
 
-    def _compute(self, tuis: frozenset[str], sabs: frozenset[str], include_suppressed: bool) -> Bools:
+    def allowed_concepts(self, options: LinkOptions) -> Bools | None:
+        """Return, for each concept, whether it passes the filters; None when all do.
+
+        Raises:
+            UnknownValueError: A semantic type or source that this build does not have.
+        """
+        return self._concepts(options.semantic_types, options.sabs) if options.filtered else None
+
+    def _remember(self) -> None:
+        self._concepts = lru_cache(maxsize=64)(self._compute_concepts)
+        self._names = lru_cache(maxsize=64)(self._compute_names)
+
+    def _compute_concepts(self, tuis: frozenset[str], sabs: frozenset[str]) -> Bools:
         concepts = np.ones(len(self._types.offsets) - 1, np.bool_)
         if tuis:
             concepts &= self._types.any(_flags("semantic type", tuis, self.tuis))
         if sabs:
             concepts &= self._sabs.any(_flags("source", sabs, self.sabs))
-        names: Bools = concepts[self.concept_of_name]
-        return names if include_suppressed else names & ~self._suppressed
+        return concepts
+
+    def _compute_names(self, tuis: frozenset[str], sabs: frozenset[str], include_suppressed: bool) -> Bools:
+        names: Bools = self._concepts(tuis, sabs)[self.concept_of_name]
+        if not include_suppressed:
+            names &= ~self._suppressed
+        names[self._blocked] = False
+        return names
 
 
 def _flags(kind: str, chosen: frozenset[str], valid: list[str]) -> Bools:

@@ -1,6 +1,7 @@
 """The dense channel: nearest names by vector. The only code that sees FAISS and its rows."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import Bools, NameArrays, map_ragged, save_ragged
+from index.overlay import AddedNames, Overlay
 from index.recipes import Recipe
 from index.snapshot import Snapshot
 from medlink.errors import IndexMismatchError
@@ -91,6 +93,15 @@ class DenseRetriever:
         self._threads = threads
         self._names_of_row = map_ragged(directory, ROWS)
         self._rows = lru_cache(maxsize=8)(self._compute_rows)
+        self._added: AddedNames | None = None
+
+    def under(self, overlay: Overlay) -> "DenseRetriever":
+        """Return the same channel as curation leaves it; both search one FAISS index."""
+        other = copy(self)
+        other._arrays = overlay.arrays
+        other._rows = lru_cache(maxsize=8)(other._compute_rows)
+        other._added = overlay.added
+        return other
 
     def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:
         """Return, for each mention, `top_k` distinct concepts if they exist, best first.
@@ -115,7 +126,8 @@ class DenseRetriever:
         for start in range(0, len(vectors), _TOGETHER):
             part = vectors[start : start + _TOGETHER]
             scored = list(self._best_concepts(part, options.top_k, allowed, rows))
-            found += self._retrieved(scored, len(part))
+            of_build = self._retrieved(scored, len(part))
+            found += self._with_added(part, of_build, options) if self._added else of_build
         return found
 
     def recall(self, vectors: Vectors, k: int = 10) -> float:
@@ -188,10 +200,8 @@ class DenseRetriever:
         cosines = np.empty(near.shape)
         for part in _parts(len(near), near.shape[1] * self._index.d):
             stored = self._index.reconstruct_batch(np.maximum(near[part], 0).ravel())
-            by_query = stored.reshape(*near[part].shape, -1)
-            products = np.multiply(by_query, vectors[part, None, :], dtype=np.float64)  # (n, fetch, dim)
-            cosines[part] = products.sum(axis=-1)
-        return np.where(near < 0, -np.inf, np.round(cosines, _DECIMALS))
+            cosines[part] = _cosines(vectors[part, None, :], stored.reshape(*near[part].shape, -1))
+        return np.where(near < 0, -np.inf, cosines)
 
     def _collapse(
         self,
@@ -220,6 +230,31 @@ class DenseRetriever:
         # Concepts are numbered in the order of their ids.
         return best.take(np.lexsort((best.concept, -best.score, best.query)))
 
+    def _with_added(
+        self, vectors: Vectors, found: list[list[Retrieved]], options: LinkOptions
+    ) -> list[list[Retrieved]]:
+        """Put the added names that come near enough where they belong."""
+        added, k = self._added, options.top_k
+        if added is None:
+            return found
+        floor = np.array([concepts[-1].score if len(concepts) >= k else -np.inf for concepts in found])
+        # A hair below: these sums are rougher than the scores.
+        near = vectors @ added.vectors.T >= floor[:, None] - 10**-_DECIMALS
+        allowed = added.allowed(options)
+        q, a = np.nonzero(near if allowed is None else near & allowed)
+        if not len(q):
+            return found
+        scores = np.concatenate(
+            [_cosines(vectors[q[part]], added.vectors[a[part]]) for part in _parts(len(q), self._index.d)]
+        )
+        best = [{retrieved.concept_id: retrieved for retrieved in concepts} for concepts in found]
+        for query, place, score in zip(q, a, scores, strict=True):
+            concept_id, row = added.concept_ids[place], added.rows[place]
+            known = best[query].get(concept_id)
+            if known is None or score > known.score:
+                best[query][concept_id] = Retrieved(concept_id, row.name, float(score))
+        return [sorted(b.values(), key=lambda r: (-r.score, r.concept_id))[:k] for b in best]
+
     def _retrieved(self, scored: list[_Scored], queries: int) -> list[list[Retrieved]]:
         names = self._snapshot.names(sorted({int(n) for s in scored for n in s.name}))
         ids = self._snapshot.concept_ids(sorted({int(c) for s in scored for c in s.concept}))
@@ -235,6 +270,12 @@ def _parts(queries: int, numbers_each: int) -> Iterator[slice]:
     """Cut a run of queries so that a part stays small in memory."""
     size = max(1, _IN_MEMORY // max(1, numbers_each))
     return (slice(start, start + size) for start in range(0, queries, size))
+
+
+def _cosines(queries: Vectors, names: Vectors) -> NDArray[np.float64]:
+    """Return rounded cosines of unit vectors, over the last axis."""
+    products: NDArray[np.float64] = np.multiply(names, queries, dtype=np.float64)
+    return np.round(products.sum(axis=-1), _DECIMALS)
 
 
 def _rank_in_query(query: NDArray[np.int64]) -> NDArray[np.int64]:

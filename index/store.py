@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,17 @@ from index import snapshot
 from index.arrays import NameArrays
 from index.dense import DenseRetriever
 from index.exact import ExactRetriever
+from index.overlay import CurableRetriever, CuratedConcepts, Overlay, lay_over
 from index.recipes import Recipe
 from index.snapshot import Snapshot
 from medlink.encoders import load_encoder
 from medlink.encoders.onnx import available_cores
 from medlink.errors import EncoderError, IndexMismatchError, UnknownValueError
+from medlink.kb.curation import CurationState
 from medlink.linking.linker import Linker
 from medlink.manifest import find_damage, read_manifest
 from medlink.text import ENCODER_TEXT_VERSION, MATCH_KEY_VERSION
-from medlink.types import LinkOptions
+from medlink.types import Channel, Encoder, LinkOptions
 
 FORMAT = 1
 ENCODER = "encoder"
@@ -31,14 +33,32 @@ _PROBE_TOLERANCE = 0.0015
 
 @dataclass(frozen=True, slots=True)
 class IndexBuild:
-    """A loaded build: everything that an answer reads."""
+    """A loaded build under one revision of curation: everything that an answer reads."""
 
     id: str
     manifest: dict[str, Any]
-    linker: Linker
+    encoder: Encoder
     snapshot: Snapshot
     arrays: NameArrays
     dense: DenseRetriever
+    retrievers: Mapping[Channel, CurableRetriever]
+    """The channels as they were built."""
+    overlay: Overlay
+    concepts: CuratedConcepts
+    """What the build knows of its concepts, under the overlay."""
+    linker: Linker
+    """Answers under the overlay."""
+
+    def curated(self, state: CurationState) -> "IndexBuild":
+        """Return the same build under these corrections instead of the present ones; both can be used side by side."""
+        overlay = lay_over(state, self.snapshot, self.arrays, self.encoder, before=self.overlay)
+        return replace(self, **_under(overlay, self.snapshot, self.retrievers))
+
+
+def _under(overlay: Overlay, snapshot: Snapshot, retrievers: Mapping[Channel, CurableRetriever]) -> dict[str, Any]:
+    concepts = CuratedConcepts(snapshot, overlay)
+    curated = {channel: retriever.under(overlay) for channel, retriever in retrievers.items()}
+    return {"overlay": overlay, "concepts": concepts, "linker": Linker(curated, concepts, overlay.pins)}
 
 
 def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
@@ -70,8 +90,20 @@ def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
         snapshot=shot,
         threads=threads or available_cores(),
     )
-    linker = Linker({"exact": ExactRetriever(arrays=arrays, snapshot=shot), "dense": dense}, shot)
-    build = IndexBuild(directory.name, facts, linker, shot, arrays, dense)
+    retrievers: dict[Channel, CurableRetriever] = {
+        "exact": ExactRetriever(arrays=arrays, snapshot=shot),
+        "dense": dense,
+    }
+    build = IndexBuild(
+        id=directory.name,
+        manifest=facts,
+        encoder=encoder,
+        snapshot=shot,
+        arrays=arrays,
+        dense=dense,
+        retrievers=retrievers,
+        **_under(lay_over(CurationState(), shot, arrays, encoder), shot, retrievers),
+    )
     _check_probes(build)
     return build
 

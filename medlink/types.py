@@ -155,6 +155,16 @@ class Retrieval:
 
 
 @dataclass(frozen=True, slots=True)
+class Pin:
+    """A person's word that a mention is this concept, known by its preferred name; `entry` is of the curation list."""
+
+    concept_id: str
+    name: Name
+    entry: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A concept offered as the answer, best first, `rank` from 1."""
 
@@ -165,6 +175,7 @@ class Candidate:
     channels: tuple[tuple[Channel, float], ...]
     probability: float | None = None
     relation: Relation = "exact"
+    pin: Pin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +223,13 @@ class Retriever(Protocol):
 
     def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:
         """Return, for each mention, at least `top_k` distinct concepts if they exist, best first."""
+
+
+class PinSource(Protocol):
+    """Where the linker learns which concept a mention is pinned to."""
+
+    def pinned(self, text: str, options: LinkOptions) -> Pin | None:
+        """Return the pin of a mention; None if there is none, or a filter leaves its concept out."""
 
 
 class ConceptSource(Protocol):

@@ -123,7 +123,7 @@ def of_build(
     def there(id_: str) -> bool:
         spelt = spellings(id_)
         codes = (s.split(":", 1) for s in spelt if ":" in s)
-        return bool(build.snapshot.concepts(spelt)) or any(build.snapshot.coded(*code) for code in codes)
+        return bool(build.concepts.concepts(spelt)) or any(build.concepts.coded(*code) for code in codes)
 
     known = _those(there)
     return ChannelSource(

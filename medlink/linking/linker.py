@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from medlink.errors import NotCalibratedError, UnknownValueError
-from medlink.linking.fusion import Fused, fuse
+from medlink.linking.fusion import Fused, fuse, lead
 from medlink.linking.verdict import tied
 from medlink.text import match_key
 from medlink.types import (
@@ -18,6 +18,7 @@ from medlink.types import (
     LinkResult,
     Mention,
     NilReason,
+    PinSource,
     Retriever,
     Status,
 )
@@ -33,12 +34,15 @@ class _Found:
 
 
 class Linker:
-    """Links mentions over one index build: channels, fusion, verdict."""
+    """Links mentions over one index build and its curation: channels, fusion, verdict."""
 
-    def __init__(self, retrievers: Mapping[Channel, Retriever], concepts: ConceptSource) -> None:
+    def __init__(
+        self, retrievers: Mapping[Channel, Retriever], concepts: ConceptSource, pins: PinSource | None = None
+    ) -> None:
         # The order of CHANNELS is the order of trust that `fuse` relies on.
         self._retrievers = {channel: retrievers[channel] for channel in CHANNELS if channel in retrievers}
         self._concepts = concepts
+        self._pins = pins
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -85,11 +89,15 @@ class Linker:
         wider = replace(options, top_k=options.top_k + 1)
         by_channel = {channel: retriever.search(texts, wider) for channel, retriever in chosen.items()}
         found = []
-        for i in range(len(texts)):
+        for i, text in enumerate(texts):
             retrievals = {channel: retrieved[i] for channel, retrieved in by_channel.items()}
             fused = fuse(retrievals)
+            ties = tied(fused)
+            if pin := self._pins and self._pins.pinned(text, options):
+                # A person has decided between them.
+                fused, ties = lead(fused, pin), ()
             cut = any(retrieval.truncated for retrieval in retrievals.values())
-            found.append(_Found(fused[: options.top_k], tied(fused), cut))
+            found.append(_Found(fused[: options.top_k], ties, cut))
         return found
 
 
@@ -105,5 +113,6 @@ def _result(mention: Mention, found: _Found, beyond: _Found, concepts: Mapping[s
 
 def _candidates(fused: Sequence[Fused], concepts: Mapping[str, Concept]) -> tuple[Candidate, ...]:
     return tuple(
-        Candidate(rank, concepts[f.concept_id], f.name, f.score, f.channels) for rank, f in enumerate(fused, start=1)
+        Candidate(rank, concepts[f.concept_id], f.name, f.score, f.channels, pin=f.pin)
+        for rank, f in enumerate(fused, start=1)
     )
