@@ -11,6 +11,7 @@ from index import snapshot
 from index.arrays import NameArrays
 from index.dense import DenseRetriever
 from index.exact import ExactRetriever
+from index.lexical import LexicalRetriever
 from index.recipes import Recipe
 from index.snapshot import Snapshot
 from medlink.encoders import load_encoder
@@ -19,9 +20,9 @@ from medlink.errors import EncoderError, IndexMismatchError, UnknownValueError
 from medlink.linking.linker import Linker
 from medlink.manifest import find_damage, read_manifest
 from medlink.text import ENCODER_TEXT_VERSION, MATCH_KEY_VERSION
-from medlink.types import LinkOptions
+from medlink.types import LinkOptions, Retriever
 
-FORMAT = 1
+FORMAT = 2
 ENCODER = "encoder"
 TEXT_VERSIONS = {"encoder_text": ENCODER_TEXT_VERSION, "match_key": MATCH_KEY_VERSION}
 _UNFINISHED = ".tmp-"
@@ -39,6 +40,7 @@ class IndexBuild:
     snapshot: Snapshot
     arrays: NameArrays
     dense: DenseRetriever
+    lexical: LexicalRetriever
 
 
 def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
@@ -70,8 +72,10 @@ def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
         snapshot=shot,
         threads=threads or available_cores(),
     )
-    linker = Linker({"exact": ExactRetriever(arrays=arrays, snapshot=shot), "dense": dense}, shot)
-    build = IndexBuild(directory.name, facts, linker, shot, arrays, dense)
+    lexical = LexicalRetriever(directory, arrays=arrays, snapshot=shot)
+    exact = ExactRetriever(arrays=arrays, snapshot=shot)
+    linker = Linker({"exact": exact, "dense": dense, "lexical": lexical}, shot)
+    build = IndexBuild(directory.name, facts, linker, shot, arrays, dense, lexical)
     _check_probes(build)
     return build
 
@@ -99,16 +103,24 @@ def checked_manifest(directory: Path) -> dict[str, Any]:
     return facts
 
 
-def probe_scores(build: IndexBuild, texts: Sequence[str]) -> list[float]:
-    """Return the best dense score of each text; texts are names of the build."""
-    options = LinkOptions(top_k=1, channels=("dense",), include_suppressed=True)
-    return [retrieval.found[0].score if retrieval.found else 0.0 for retrieval in build.dense.search(texts, options)]
+def probe_scores(build: IndexBuild, texts: Sequence[str]) -> list[dict[str, float]]:
+    """Return the best score of each text, by channel; texts are names of the build."""
+    options = LinkOptions(top_k=1, include_suppressed=True)
+    retrievers: dict[str, Retriever] = {"dense": build.dense, "lexical": build.lexical}
+    found = {channel: retriever.search(texts, options) for channel, retriever in retrievers.items()}
+    return [
+        {channel: retrievals[i].found[0].score if retrievals[i].found else 0.0 for channel, retrievals in found.items()}
+        for i in range(len(texts))
+    ]
 
 
 def _check_probes(build: IndexBuild) -> None:
     probes = build.manifest["probes"]
     scores = probe_scores(build, [probe["text"] for probe in probes])
-    changed = sum(abs(score - probe["score"]) > _PROBE_TOLERANCE for score, probe in zip(scores, probes, strict=True))
+    changed = sum(
+        any(abs(score - probe[channel]) > _PROBE_TOLERANCE for channel, score in by_channel.items())
+        for by_channel, probe in zip(scores, probes, strict=True)
+    )
     if changed:
         raise IndexMismatchError(
             f"index build {build.id} answers {changed} of {len(probes)} probes otherwise than when it was made;"
