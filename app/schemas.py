@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
-from medlink.types import CHANNELS, Channel, LinkOptions, Mention
+from medlink.types import CHANNELS, DEFAULT_CHANNELS, Channel, LinkOptions, Mention
 
 Include = Literal["codes", "types", "definition", "suppressed"]
 
@@ -50,7 +50,7 @@ class Options(_In):
     """Answer only with concepts that have a name or a code in one of these sources."""
     threshold: float | None = Field(None, ge=0, le=1)
     """Least probability of a link; needs an index build with calibration."""
-    channels: list[Channel] = Field(list(CHANNELS), min_length=1)
+    channels: list[Channel] = Field(list(DEFAULT_CHANNELS), min_length=1)
     """Ways to find candidates; those that the index build lacks are left out, `index.channels` names those it has."""
     composites: bool = True
     """Split composite mentions; without effect on index builds that do not."""

@@ -27,7 +27,7 @@ def save_ragged(ragged: Ragged, directory: Path, stem: str) -> None:
 
 def map_ragged(directory: Path, stem: str) -> Ragged:
     """Map both arrays into memory."""
-    return Ragged(_map(directory / f"{stem}.offsets.npy"), _map(directory / f"{stem}.values.npy"))
+    return Ragged(map_array(directory / f"{stem}.offsets.npy"), map_array(directory / f"{stem}.values.npy"))
 
 
 class _RaggedWriter:
@@ -79,8 +79,8 @@ class NameArrays:
     """Answers, for a build, which concept a name belongs to and which names a request may be answered with."""
 
     def __init__(self, directory: Path) -> None:
-        self.concept_of_name: Ints = _map(directory / "name_concept.npy")
-        self._suppressed: Bools = _map(directory / "name_suppressed.npy")
+        self.concept_of_name: Ints = map_array(directory / "name_concept.npy")
+        self._suppressed: Bools = map_array(directory / "name_suppressed.npy")
         self._types = map_ragged(directory, "concept_types")
         self._sabs = map_ragged(directory, "concept_sabs")
         vocabulary = json.loads((directory / "vocabulary.json").read_text(encoding="utf-8"))
@@ -146,5 +146,6 @@ def _flags(kind: str, chosen: frozenset[str], valid: list[str]) -> Bools:
     return np.fromiter((v in chosen for v in valid), np.bool_, len(valid))
 
 
-def _map(path: Path) -> Any:  # noqa: ANN401  # each caller knows the dtype that it wrote
+def map_array(path: Path) -> Any:  # noqa: ANN401  # each caller knows the dtype that it wrote
+    """Map one array into memory."""
     return np.load(path, mmap_mode="r", allow_pickle=False)

@@ -12,7 +12,7 @@ from index.snapshot import NameRow, Snapshot
 from medlink.errors import UnknownConceptError
 from medlink.kb.curation import Action, CurationState, Entry, curated_key
 from medlink.text import encoder_text, match_key
-from medlink.types import Concept, Encoder, LinkOptions, Name, Pin, Retirement, Retriever
+from medlink.types import Concept, Encoder, LinkOptions, Name, Pin, Retirement, Retrieved, Retriever
 
 SAB = "CURATION"
 """Source of the names that curation added; their code is the number of the entry."""
@@ -65,6 +65,32 @@ class AddedNames:
         """Return whether each name may answer, which depends on its concept alone; None when all may."""
         passing = self._arrays.allowed_concepts(options)
         return None if passing is None else passing[self._concepts]
+
+    def join(
+        self,
+        found: Sequence[Retrieved],
+        places: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        options: LinkOptions,
+    ) -> list[Retrieved]:
+        """Return what a channel found for a mention with those added names that may answer where they belong.
+
+        Args:
+            found: Concepts of the build, best first.
+            places: Which of the added names the channel has scored, ascending, (m,).
+            scores: Their scores, rounded like those of the build's names, (m,).
+            options: The filters, and how many concepts to keep.
+        """
+        allowed = self.allowed(options)
+        best = {retrieved.concept_id: retrieved for retrieved in found}
+        for place, score in zip(places, scores, strict=True):
+            if allowed is not None and not allowed[place]:
+                continue
+            concept_id = self.concept_ids[place]
+            known = best.get(concept_id)
+            if known is None or score > known.score:
+                best[concept_id] = Retrieved(concept_id, self.rows[place].name, float(score))
+        return sorted(best.values(), key=lambda r: (-r.score, r.concept_id))[: options.top_k]
 
 
 class Pins:

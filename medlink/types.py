@@ -8,8 +8,11 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Channel = Literal["exact", "lexical", "dense"]
-CHANNELS: tuple[Channel, ...] = ("exact", "lexical", "dense")
+Channel = Literal["exact", "dense", "lexical"]
+CHANNELS: tuple[Channel, ...] = ("exact", "dense", "lexical")
+"""In the order of trust."""
+DEFAULT_CHANNELS: tuple[Channel, ...] = ("exact", "dense")
+"""Used unless others are asked for."""
 Status = Literal["linked", "ambiguous", "nil"]
 NilReason = Literal["below_threshold", "filtered_out", "empty_after_normalisation", "no_candidate"]
 Relation = Literal["exact", "broader"]
@@ -124,7 +127,7 @@ class LinkOptions:
     semantic_types: frozenset[str] = frozenset()
     sabs: frozenset[str] = frozenset()
     threshold: float | None = None
-    channels: tuple[Channel, ...] = CHANNELS
+    channels: tuple[Channel, ...] = DEFAULT_CHANNELS
     include_suppressed: bool = False
 
     @property

@@ -26,7 +26,7 @@ def link(
     top_k: Annotated[int, typer.Option(min=1, max=100, help="Distinct concepts a mention.")] = 5,
     semantic_types: Annotated[str, typer.Option(help="Only these types, e.g. T047,T191.")] = "",
     sabs: Annotated[str, typer.Option(help="Only concepts with a name or code there, e.g. MESH,MONDO.")] = "",
-    channels: Annotated[str, typer.Option(help="Ways to find candidates.")] = "exact,lexical,dense",
+    channels: Annotated[str, typer.Option(help="Ways to find candidates: exact, dense, lexical.")] = "exact,dense",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a mention.")] = False,
 ) -> None:
     """Link mentions, as `POST /link` does.

@@ -26,7 +26,7 @@ def problem(response, status, code):
 def test_a_mention_goes_in_and_ranked_concepts_come_out(client, build):
     answer = post(client, {"mentions": ["heart attack"], "top_k": 2}).json()
 
-    assert answer["index"] == {"id": build.id, "curation_revision": 0, "channels": ["exact", "dense"]}
+    assert answer["index"] == {"id": build.id, "curation_revision": 0, "channels": ["exact", "dense", "lexical"]}
     (result,) = answer["results"]
     assert (result["text"], result["status"], len(result["candidates"])) == ("heart attack", "linked", 2)
     assert result["candidates"][0] == {

@@ -3,6 +3,7 @@ import random
 import pytest
 
 from medlink.errors import NotCalibratedError, UnknownValueError
+from medlink.linking.linker import Linker
 from medlink.types import Concept, LinkOptions, Mention, Name
 
 
@@ -42,7 +43,7 @@ def test_concepts_that_share_the_best_name_are_a_reported_tie(build):
     assert ids(result)[:2] == ["HP:0000001", "MESH:D003139"]
 
 
-@pytest.mark.parametrize("channels", [("exact", "dense"), ("exact",), ("dense",)])
+@pytest.mark.parametrize("channels", [("exact", "dense"), ("exact",), ("dense",), ("lexical",)])
 def test_a_tie_is_reported_however_few_concepts_are_asked_for(build, channels):
     (result,) = link(build, "cold", top_k=1, channels=channels)
 
@@ -110,12 +111,28 @@ def test_suppressed_names_answer_only_when_asked(build):
 
 
 def test_a_channel_that_the_build_lacks_is_left_out(build):
-    with_lexical = link(build, "asthma", channels=("exact", "lexical", "dense"))
-    without = link(build, "asthma", channels=("exact", "dense"))
+    linker = Linker({"dense": build.dense}, build.snapshot)
+    mentions = [Mention("asthma")]
+
+    with_lexical = linker.link(mentions, LinkOptions(channels=("dense", "lexical")))
+    without = linker.link(mentions, LinkOptions(channels=("dense",)))
 
     assert with_lexical == without
-    with pytest.raises(UnknownValueError, match="valid: exact, dense"):
-        link(build, "asthma", channels=("lexical",))
+    with pytest.raises(UnknownValueError, match="valid: dense"):
+        linker.link(mentions, LinkOptions(channels=("lexical",)))
+
+
+def test_the_lexical_channel_answers_when_asked_for(build):
+    (alone,) = link(build, "atsma disorder", channels=("lexical",))
+    (beside,) = link(build, "heart atack", channels=("exact", "dense", "lexical"))
+
+    assert (ids(alone)[0], alone.candidates[0].name.text) == ("C0004096", "asthmatic disorder")
+    assert [channel for channel, _ in alone.candidates[0].channels] == ["lexical"]
+    assert [channel for channel, _ in beside.candidates[0].channels] == ["dense", "lexical"]
+
+
+def test_exact_and_dense_are_the_channels_unless_others_are_asked_for(build):
+    assert link(build, "astma") == link(build, "astma", channels=("exact", "dense"))
 
 
 @pytest.mark.parametrize("filters", [{"semantic_types": frozenset({"T999"})}, {"sabs": frozenset({"MSHH"})}])
