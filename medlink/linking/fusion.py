@@ -14,6 +14,7 @@ class Fused:
     name: Name
     score: float
     channels: tuple[tuple[Channel, float], ...]
+    case_mismatch: bool = False
 
 
 def fuse(retrievals: Mapping[Channel, Retrieval]) -> list[Fused]:
