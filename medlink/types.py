@@ -272,3 +272,6 @@ class ConceptSource(Protocol):
 
     def concepts(self, ids: Sequence[str]) -> dict[str, Concept]:
         """Return concepts by id, without their names; ids that are not there are left out."""
+
+    def retirement(self, concept_id: str) -> Retirement | None:
+        """Return what became of a retired id, or None if it was never retired."""

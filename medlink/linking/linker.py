@@ -8,6 +8,7 @@ from medlink.errors import NotCalibratedError, UnknownValueError
 from medlink.linking.composites import split_composite
 from medlink.linking.forms import Asked, spans_as_sent, write_out
 from medlink.linking.fusion import Fused, fuse
+from medlink.linking.identifiers import Identified, answer_by_id, identify
 from medlink.linking.letter_case import settle_case
 from medlink.linking.verdict import tied
 from medlink.text import match_key
@@ -57,7 +58,8 @@ class Linker:
 
         Short forms that the context defines are written out first. A mention that coordinates several concepts, and
         is no name itself, has parts with answers of their own; all texts of a request are searched together.
-        Channels that the build does not have are left out.
+        A mention that is a concept id is answered by that concept, a retired one by its successors. Channels that the
+        build does not have are left out.
 
         Raises:
             UnknownValueError: None of the channels, or a semantic type or source that the build does not have.
@@ -65,12 +67,20 @@ class Linker:
         """
         if options.threshold is not None:
             raise NotCalibratedError("this index build has no calibrated probabilities; leave threshold out")
-        asked = self._read(mentions, options)
+        known = self._identify(mentions)
+        asked = self._read([m for m in mentions if m.text not in known], options)
         texts = list(dict.fromkeys(text for a in asked for text in a.texts))
         worded = [text for text in texts if match_key(text)]
         answers = dict(zip(worded, self._answer(worded, options), strict=True))
         blank = LinkResult(Mention(""), "nil", reason="empty_after_normalisation")
-        return [_assemble(a, {text: answers.get(text, blank) for text in a.texts}) for a in asked]
+        results = iter([_assemble(a, {text: answers.get(text, blank) for text in a.texts}) for a in asked])
+        return [
+            answer_by_id(m, known[m.text], self._retrievers["exact"], options) if m.text in known else next(results)
+            for m in mentions
+        ]
+
+    def _identify(self, mentions: Sequence[Mention]) -> dict[str, Identified]:
+        return identify([m.text for m in mentions], self._concepts) if "exact" in self._retrievers else {}
 
     def _read(self, mentions: Sequence[Mention], options: LinkOptions) -> list[Asked]:
         """Write short forms out and split what is no name of the build, with or without the filters."""

@@ -108,6 +108,13 @@ def test_a_composite_is_answered_whole_and_in_parts(client, path):
         assert context[there["start"] : there["end"]] == part["text"]
 
 
+def test_a_retired_id_is_resolved_and_said(client):
+    result, gone = post(client, {"mentions": ["C0155626", "C0999999"]}).json()["results"]
+
+    assert (result["retired_from"], result["candidates"][0]["cui"]) == ("C0155626", "C0027051")
+    assert (gone["retired_from"], gone["status"], gone["candidates"]) == ("C0999999", "nil", [])
+
+
 def test_a_short_name_that_the_mention_spells_as_a_word_is_flagged(make_build, tmp_path):
     concept = Concept("T:1", "Acute lymphoblastic leukaemia", (Name("ALL", "T"),))
     app = create_app(Settings(data_dir=tmp_path), build=make_build(tmp_path / "builds", [concept]))
