@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from index.arrays import NameArrays
 from index.overlay import AddedNames, Overlay
 from index.snapshot import NameRow, Snapshot
+from medlink.linking.letter_case import is_short_form
 from medlink.text import match_key
 from medlink.types import LinkOptions, Retrieval, Retrieved
 
@@ -44,7 +45,13 @@ class ExactRetriever:
 
 def _best_names(mention: str, rows: list[NameRow], ids: dict[int, str]) -> tuple[Retrieved, ...]:
     best: dict[int, NameRow] = {}
-    for row in sorted(rows, key=lambda r: (r.name.text != mention, not r.is_preferred, r.number)):
+    short = is_short_form(mention)
+
+    def order(row: NameRow) -> tuple[bool, bool, bool, int]:
+        text = row.name.text
+        return text != mention, is_short_form(text) != short, not row.is_preferred, row.number
+
+    for row in sorted(rows, key=order):
         best.setdefault(row.concept, row)
     found = [Retrieved(ids[row.concept], row.name, SCORE, row.is_preferred) for row in best.values()]
     return tuple(sorted(found, key=lambda r: (not r.is_preferred, r.concept_id)))

@@ -9,9 +9,8 @@ often coordinate ("hereditary breast and ovarian cancer" is one concept).
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-Conjunction = Literal["and", "or"]
+from medlink.types import Conjunction
 
 _TOKEN = re.compile(r"and/or\b|[/,&]|[^\s/,&]+", re.IGNORECASE)
 _CONJUNCTIONS: dict[str, Conjunction] = {"and": "and", "&": "and", "or": "or", "and/or": "or", "/": "or"}

@@ -17,6 +17,7 @@ class Fused:
     score: float
     channels: tuple[tuple[Channel, float], ...]
     pin: Pin | None = None
+    case_mismatch: bool = False
 
 
 def fuse(retrievals: Mapping[Channel, Retrieval]) -> list[Fused]:
@@ -37,7 +38,7 @@ def fuse(retrievals: Mapping[Channel, Retrieval]) -> list[Fused]:
 
 
 def lead(fused: Sequence[Fused], pin: Pin) -> list[Fused]:
-    """Return the concepts with the pinned one first, scored as an exact name whatever the channels found."""
+    """Return the concepts with the pinned one first, scored as an exact name whatever channels and case say."""
     known = next((f for f in fused if f.concept_id == pin.concept_id), None)
     first = known or Fused(pin.concept_id, pin.name, _PINNED, ())
-    return [replace(first, score=_PINNED, pin=pin), *(f for f in fused if f is not known)]
+    return [replace(first, score=_PINNED, case_mismatch=False, pin=pin), *(f for f in fused if f is not known)]

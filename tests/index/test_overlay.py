@@ -1,18 +1,23 @@
 """Curation without a rebuild answers as a rebuild with the same corrections would."""
 
+import math
 import random
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 
+from index.lexical import lexical_text
 from index.overlay import SAB, lay_over
 from medlink.encoders.hashing import HashingEncoder
 from medlink.errors import UnknownConceptError, UnknownValueError
 from medlink.kb.curation import CurationState, Entry, curated_key
 from medlink.types import Concept, Embeddings, LinkOptions, Mention, Name, SemanticType
 
-CHANNELS = [("exact",), ("dense",), ("exact", "dense")]
+REBUILT = [("exact",), ("dense",), ("exact", "dense")]
+CHANNELS = [*REBUILT, ("lexical",), ("exact", "dense", "lexical")]
+COMPOSITE = "asthma or lung disease"
 Correction = tuple[str, str | None, str | None]
 
 
@@ -264,7 +269,7 @@ def test_an_overlay_answers_as_a_rebuild_would(make_build, tmp_path, recipe, see
     reference = make_build(tmp_path / "after", rebuilt(concepts, corrections), recipe=recipe)
     texts = [" ".join(rng.sample(WORDS, rng.randint(1, 3))) for _ in range(25)]
 
-    for channels in CHANNELS:
+    for channels in REBUILT:
         for top_k in (1, 3, 10, 100):
             for filters in ({}, {"semantic_types": frozenset({"T001"})}, {"sabs": frozenset({"A"})}):
                 for suppressed in (False, True):
@@ -274,3 +279,150 @@ def test_an_overlay_answers_as_a_rebuild_would(make_build, tmp_path, recipe, see
                         for b in (curated, reference)
                     )
                     assert answers == expected, options
+
+
+def trigram_counts(text: str) -> Counter[str]:
+    padded = [f" {word} " for word in lexical_text(text).split()]
+    return Counter(word[i : i + 3] for word in padded for i in range(len(word) - 2))
+
+
+class SlowLexical:
+    """TF-IDF cosines over dictionaries, with the rarities of the build, and what no name of it has rarest of all."""
+
+    def __init__(self, built: list[Concept], now: list[Concept]) -> None:
+        distinct = {lexical_text(n.text) for c in built for n in c.names}
+        holding = Counter(t for text in distinct for t in trigram_counts(text))
+        known = {t for c in [*built, *now] for n in c.names for t in trigram_counts(n.text)}
+        self.rarity = {t: math.log((1 + len(distinct)) / (1 + holding[t])) + 1 for t in known}
+        self.concepts = now
+
+    def vector(self, text: str) -> dict[str, float]:
+        weights = {t: n * self.rarity[t] for t, n in trigram_counts(text).items() if t in self.rarity}
+        length = math.hypot(*weights.values())
+        return {t: weight / length for t, weight in weights.items()}
+
+    def scores(self, mention: str) -> dict[str, float]:
+        asked = self.vector(mention)
+        return {
+            c.id: max(
+                sum(asked.get(t, 0) * w for t, w in self.vector(n.text).items()) for n in c.names if not n.suppressed
+            )
+            for c in self.concepts
+            if not all(n.suppressed for n in c.names)
+        }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_lexical_channel_scores_curated_names_by_the_rarities_of_the_build(make_build, tmp_path, seed):
+    rng = random.Random(seed)
+    concepts = made_up_concepts(rng)
+    new: list[Correction] = [("add_synonym", c.id, f"quartz {rng.choice(WORDS)}") for c in rng.sample(concepts, 3)]
+    corrections = made_up_corrections(rng, concepts) + new
+    curated = make_build(tmp_path, concepts).curated(state(*corrections))
+    reference = SlowLexical(concepts, rebuilt(concepts, corrections))
+    texts = [" ".join(rng.sample([*WORDS, "quartz"], rng.randint(1, 3))) for _ in range(30)]
+
+    found = curated.linker.link([Mention(t) for t in texts], LinkOptions(channels=("lexical",), top_k=100))
+
+    for text, result in zip(texts, found, strict=True):
+        expected = {id_: score for id_, score in reference.scores(text).items() if score >= 1e-4}
+        assert {c.concept.id: c.score for c in result.candidates} == pytest.approx(expected, abs=1.01e-4)
+        assert [c.score for c in result.candidates] == sorted((c.score for c in result.candidates), reverse=True)
+
+
+def test_an_added_name_of_new_trigrams_does_not_draw_what_lacks_them(build):
+    curated = build.curated(state(("add_synonym", "MONDO:0005087", "asthma zzyzx")))
+
+    whole, old, new = (link(curated, text, channels=("lexical",)) for text in ("asthma zzyzx", "asthma", "zzyzx"))
+
+    assert [(ids(r)[0], r.candidates[0].score) for r in (whole, old)] == [("MONDO:0005087", 1.0), ("C0004096", 1.0)]
+    assert ids(new) == ["MONDO:0005087"]
+
+
+def test_a_pin_holds_for_a_part_of_a_composite(build):
+    curated = build.curated(state(("pin_mention", "HP:0000001", "lung disease")))
+
+    before, after = ([part.result for part in link(b, COMPOSITE).parts] for b in (build, curated))
+
+    assert [ids(result)[0] for result in before] == ["C0004096", "MONDO:0005087"]
+    assert [ids(result)[0] for result in after] == ["C0004096", "HP:0000001"]
+    assert after[1].candidates[0].pin.entry == 1
+
+
+def test_a_pinned_mention_is_not_split(build):
+    curated = build.curated(state(("pin_mention", "HP:0000001", COMPOSITE)))
+
+    result = link(curated, COMPOSITE)
+
+    assert (result.parts, ids(result)[0]) == ((), "HP:0000001")
+
+
+def test_a_concept_that_is_blocked_answers_no_part(build):
+    curated = build.curated(state(("block_concept", "C0004096", None)))
+
+    part, _ = link(curated, COMPOSITE, channels=("exact",)).parts
+
+    assert (part.result.status, part.result.reason) == ("nil", "no_candidate")
+
+
+def test_a_composite_that_is_added_as_a_name_is_not_split_and_one_that_is_blocked_is(make_build, tmp_path):
+    both = Concept("T:BOTH", "Fever and rash", (Name("Fever and rash", "T"), Name("hot spots", "T")))
+    fever, rash = (Concept(f"T:{name}", name, (Name(name, "T"),)) for name in ("Fever", "Rash"))
+    build = make_build(tmp_path, [both, fever, rash])
+
+    blocked = build.curated(state(("block_name", "T:BOTH", "fever and rash")))
+    added = build.curated(state(("add_synonym", "T:BOTH", "fever or rash")))
+
+    assert [len(link(b, "fever and rash").parts) for b in (build, blocked)] == [0, 2]
+    assert [len(link(b, "fever or rash").parts) for b in (build, added)] == [2, 0]
+
+
+def test_what_a_short_form_stands_for_is_searched_under_the_overlay(build):
+    context = "The big one (TBO) came in May, after a wheezy lung (WL)."
+    curated = build.curated(
+        state(
+            ("add_synonym", "C0027051", "the big one"),
+            ("pin_mention", "C0004096", "wheezy lung"),
+        )
+    )
+
+    added, pinned = (
+        curated.linker.link([Mention(short, context=context)], LinkOptions())[0] for short in ("TBO", "WL")
+    )
+
+    assert (added.expansion.text, ids(added)[0], added.candidates[0].name.sab) == ("The big one", "C0027051", SAB)
+    assert (pinned.expansion.text, ids(pinned)[0], pinned.candidates[0].pin.entry) == ("wheezy lung", "C0004096", 2)
+
+
+def test_the_context_says_what_a_pinned_short_form_means_there(build):
+    curated = build.curated(state(("pin_mention", "C0027051", "CC")))
+
+    alone, defined = curated.linker.link([Mention("CC"), Mention("CC", context="A common cold (CC).")], LinkOptions())
+
+    assert [ids(alone)[0], ids(defined)[0]] == ["C0027051", "MESH:D003139"]
+
+
+def test_a_pin_is_not_demoted_for_its_case(make_build, tmp_path):
+    concepts = [Concept("T:1", "AIDS", (Name("AIDS", "T"),)), Concept("T:2", "Aid", (Name("Aid", "T"),))]
+    build = make_build(tmp_path, concepts)
+
+    before, after = (
+        link(b, "aids", channels=("exact",)).candidates[0]
+        for b in (build, build.curated(state(("pin_mention", "T:1", "aids"))))
+    )
+
+    assert [(c.score, c.case_mismatch) for c in (before, after)] == [(0.8, True), (1.0, False)]
+
+
+def test_a_pinned_id_is_a_mention_like_others(build):
+    curated = build.curated(state(("pin_mention", "C0004096", "C0999999")))
+
+    assert (ids(link(build, "C0999999")), link(build, "C0999999").retired_from) == ([], "C0999999")
+    assert ids(link(curated, "C0999999"))[0] == "C0004096"
+
+
+def test_a_blocked_concept_does_not_answer_to_its_id(build):
+    curated = build.curated(state(("block_concept", "HP:0000001", None)))
+
+    assert ids(link(build, "HP:0000001")) == ["HP:0000001"]
+    assert "HP:0000001" not in ids(link(curated, "HP:0000001", top_k=100))

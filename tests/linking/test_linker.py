@@ -170,3 +170,41 @@ def test_five_distinct_concepts_come_back_under_a_filter(make_build, tmp_path):
     assert ids(unfiltered)[0] == "A:1"
     assert len(set(ids(filtered))) == 5
     assert all(i.startswith("B:") for i in ids(filtered))
+
+
+@pytest.mark.parametrize("text", ["C0027051", "umls:C0027051"])
+def test_a_mention_that_is_a_concept_id_is_that_concept(build, text):
+    before, result, after = link(build, "asthma", text, "cold")
+
+    assert (result.status, ids(result), result.retired_from) == ("linked", ["C0027051"], None)
+    assert result.candidates[0].name.text == "Myocardial infarction"
+    assert (before, after) == tuple(link(build, "asthma", "cold"))
+
+
+@pytest.mark.parametrize("text", ["C0155626", "umls:C0155626"])
+def test_a_retired_id_is_answered_by_its_successor_and_says_so(build, text):
+    (result,) = link(build, text)
+
+    assert (result.status, ids(result), result.retired_from) == ("linked", ["C0027051"], "C0155626")
+
+
+def test_an_id_that_is_gone_without_a_successor_says_so(build):
+    (result,) = link(build, "C0999999")
+
+    assert (result.status, result.reason, result.candidates) == ("nil", "no_candidate", ())
+    assert result.retired_from == "C0999999"
+
+
+def test_filters_hold_for_ids_too(build):
+    kept, lost = (link(build, "C0155626", semantic_types=frozenset({tui}))[0] for tui in ("T047", "T184"))
+
+    assert ids(kept) == ["C0027051"]
+    assert (lost.status, lost.reason, lost.nearest.concept.id) == ("nil", "filtered_out", "C0027051")
+    with pytest.raises(UnknownValueError, match="valid: "):
+        link(build, "C0155626", sabs=frozenset({"MSHH"}))
+
+
+def test_what_only_looks_like_an_id_is_a_mention_like_any_other(build):
+    (result,) = link(build, "C9999999", channels=("exact",))
+
+    assert (result.status, result.reason, result.retired_from) == ("nil", "no_candidate", None)
