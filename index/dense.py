@@ -274,8 +274,8 @@ def _parts(queries: int, numbers_each: int) -> Iterator[slice]:
 
 def _cosines(queries: Vectors, names: Vectors) -> NDArray[np.float64]:
     """Return rounded cosines of unit vectors, over the last axis."""
-    cosines: NDArray[np.float64] = np.multiply(names, queries, dtype=np.float64).sum(axis=-1)
-    return np.round(cosines, _DECIMALS)
+    cosines: NDArray[np.float64] = np.round(np.multiply(names, queries, dtype=np.float64).sum(axis=-1), _DECIMALS)
+    return cosines
 
 
 def _rank_in_query(query: NDArray[np.int64]) -> NDArray[np.int64]:
