@@ -60,7 +60,7 @@ def pin(
 def list_entries(
     undone: Annotated[bool, typer.Option("--undone", help="Show entries that were undone too.")] = False,
 ) -> None:
-    """List the corrections, oldest first; one that dangles has lost its concept or name to a later load."""
+    """List the corrections, oldest first; one that dangles has lost its concept or name since, and has no effect."""
     with _curations() as curations:
         revision, dangling, entries = curations.revision(), curations.dangling(), curations.entries()
     table = Table("", "correction", "concept", "text", "who", "when", "why", "state")

@@ -144,10 +144,10 @@ class Curations:
             return _entries(connection)
 
     def dangling(self) -> dict[int, str]:
-        """Return, by entry, why a correction in force has nothing to hold on to in the store as it is loaded now."""
+        """Return, by entry, why a correction in force has no effect on the store as it is now."""
         with reading(self._engine) as connection:
-            gone = _without_concept(connection)
-            return {**{entry: "no such name" for entry in _without_name(connection) if entry not in gone}, **gone}
+            # What is said last counts: a concept that is gone has no names either.
+            return {**_without_name(connection), **_under_blocks(_in_force(connection)), **_without_concept(connection)}
 
     def _add(self, action: Action, concept: str | None, text: str | None, *, who: str, why: str) -> Entry:
         _check_words(who=who, why=why)
@@ -260,14 +260,23 @@ def _without_concept(connection: Connection) -> dict[int, str]:
     }
 
 
-def _without_name(connection: Connection) -> list[int]:
+def _under_blocks(in_force: Sequence[Entry]) -> dict[int, str]:
+    blocks = {entry.concept_id: entry.id for entry in in_force if entry.action == "block_concept"}
+    return {
+        entry.id: f"entry {blocks[entry.concept_id]} blocks the concept"
+        for entry in in_force
+        if entry.action != "block_concept" and entry.concept_id in blocks
+    }
+
+
+def _without_name(connection: Connection) -> dict[int, str]:
     blocks = [entry for entry in _in_force(connection) if entry.action == "block_name"]
     everywhere = [entry.text for entry in blocks if entry.concept_id is None]
     name = orm.Name
     spelled = set(connection.scalars(select(name.text).where(name.text.in_(everywhere)).distinct()))
-    lost = []
+    lost = {}
     for entry in blocks:
         keys = map(curated_key, spelled if entry.concept_id is None else _names(connection, entry.concept_id))
         if curated_key(entry.text or "") not in keys:
-            lost.append(entry.id)
+            lost[entry.id] = "no such name"
     return lost

@@ -197,11 +197,14 @@ def test_without_a_change_nothing_is_made_anew(settings, activate, curations):
 
 def test_corrections_lie_over_a_new_build_from_its_first_answer(settings, activate, curations):
     curations.pin("cold", "C0004096", **BY)
+    builds = ActiveBuilds(settings)
     for _ in range(2):
         active = activate()
-        builds = ActiveBuilds(settings)
-        builds._follow_builds(Builds(builds._reach()), curations)
+        with structlog.testing.capture_logs() as logs:
+            builds.refresh()
 
+        # Not loaded first and curated afterwards.
+        assert [entry["event"] for entry in logs] == ["build_loaded"]
         assert (builds.current().id, builds.current().overlay.revision) == (active, 1)
         assert top(builds.current(), "cold") == "C0004096"
 

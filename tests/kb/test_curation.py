@@ -153,6 +153,16 @@ def test_corrections_survive_loads_and_dangle_while_their_concept_or_name_is_gon
     assert curations.dangling() == {}
 
 
+def test_a_correction_of_a_blocked_concept_is_said_to_have_no_effect(curations):
+    pinned = curations.pin("sniffles", "MONDO:1", **BY)
+    blocked = curations.block_concept("MONDO:1", **BY)
+    assert curations.dangling() == {pinned.id: f"entry {blocked.id} blocks the concept"}
+
+    curations.undo(blocked.id, who="ann")
+
+    assert curations.dangling() == {}
+
+
 def test_two_writers_lose_no_change(curations, store):
     def write(writer: int) -> list[int]:
         own = Curations(store)
