@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from medlink.errors import NotCalibratedError, UnknownValueError
-from medlink.linking.composites import split_composite
+from medlink.linking.composites import Composite, guess_composites, split_composite
 from medlink.linking.forms import Asked, spans_as_sent, write_out
 from medlink.linking.fusion import Fused, fuse, lead
 from medlink.linking.identifiers import Identified, answer_by_id, identify
-from medlink.linking.letter_case import settle_case
+from medlink.linking.letter_case import mismatches_case, settle_case
 from medlink.linking.verdict import tied
 from medlink.text import match_key
 from medlink.types import (
@@ -60,11 +60,11 @@ class Linker:
     def link(self, mentions: Sequence[Mention], options: LinkOptions) -> list[LinkResult]:
         """Return one result a mention, in order; equal mentions get equal answers whatever else is asked.
 
-        Short forms that the context defines are written out first. A mention that coordinates several concepts, and
-        is no name itself, has parts with answers of their own; all texts of a request are searched together. A pin
-        holds for what is searched: for the long form, not the short one, and for parts like for whole mentions.
-        A mention that is a concept id is answered by that concept, a retired one by its successors. Channels that the
-        build does not have are left out.
+        Short forms that the context defines are written out first. A mention that coordinates several concepts, by
+        rule or because each part is a name, and is no name itself, has parts with answers of their own; all texts of
+        a request are searched together. A pin holds for what is searched: for the long form, not the short one, and
+        for parts like for whole mentions. A mention that is a concept id is answered by that concept, a retired one by
+        its successors. Channels that the build does not have are left out.
 
         Raises:
             UnknownValueError: None of the channels, or a semantic type or source that the build does not have.
@@ -91,19 +91,37 @@ class Linker:
         return identify(sorted(texts - self._pinned(texts)), self._concepts)
 
     def _read(self, mentions: Sequence[Mention], options: LinkOptions) -> list[Asked]:
-        """Write short forms out and split what is no name of the build and not pinned, with or without the filters."""
+        """Write short forms out, and split what coordinates several concepts and is no name itself."""
         asked = [Asked(m, expansion) for m, expansion in zip(mentions, write_out(mentions), strict=True)]
         if not options.composites:
             return asked
-        split = {text: composite for text in {a.text for a in asked} if (composite := split_composite(text))}
-        named = self._named(sorted(split), options) | self._pinned(split)
-        return [replace(a, composite=None if a.text in named else split.get(a.text)) for a in asked]
+        split = self._split(list(dict.fromkeys(a.text for a in asked)), options)
+        return [_split_as_sent(a, split.get(a.text)) for a in asked]
+
+    def _split(self, texts: Sequence[str], options: LinkOptions) -> dict[str, Composite]:
+        sure = {text: composite for text in texts if (composite := split_composite(text))}
+        guesses = {text: guess_composites(text) for text in texts if text not in sure}
+        parts = [part.text for ways in guesses.values() for guess in ways for part in guess.parts]
+        wholes = [text for text in texts if text in sure or guesses[text]]
+        named = self._named(list(dict.fromkeys([*wholes, *parts])), options)
+        chosen = {}
+        for text in wholes:
+            ways = [sure[text]] if text in sure else [g for g in guesses[text] if {p.text for p in g.parts} <= named]
+            if ways and text not in named:
+                chosen[text] = ways[0]
+        return chosen
 
     def _named(self, texts: Sequence[str], options: LinkOptions) -> set[str]:
+        """Return those texts that are pinned or a name of the build, with or without the filters, in their own case."""
+        pinned = self._pinned(texts)
         if not texts or "exact" not in self._retrievers:
-            return set()
+            return pinned
         found = self._retrievers["exact"].search(texts, replace(options, **_NO_FILTER))
-        return {text for text, retrieval in zip(texts, found, strict=True) if retrieval.found}
+        return pinned | {
+            text
+            for text, retrieval in zip(texts, found, strict=True)
+            if any(not mismatches_case(text, r.name.text) for r in retrieval.found)
+        }
 
     def _pinned(self, texts: Iterable[str]) -> set[str]:
         return {text for text in texts if self._pins and self._pins.pinned(text, LinkOptions())}
@@ -136,6 +154,13 @@ class Linker:
             cut = any(retrieval.truncated for retrieval in retrievals.values())
             found.append(_Found(fused[: options.top_k], ties, cut))
         return found
+
+
+def _split_as_sent(asked: Asked, composite: Composite | None) -> Asked:
+    """Return the mention to be split, unless its parts all lie in one short form, which is one concept."""
+    split = replace(asked, composite=composite)
+    stretches = {spans_as_sent(split, part) for part in composite.parts} if composite else set()
+    return split if composite and len(stretches) == len(composite.parts) else asked
 
 
 def _assemble(asked: Asked, answers: Mapping[str, LinkResult]) -> LinkResult:
