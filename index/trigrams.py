@@ -131,11 +131,11 @@ class Trigrams:
     """Reads the trigrams of texts and the texts of trigrams, memory-mapped; safe to share between threads."""
 
     def __init__(self, directory: Path) -> None:
-        self._codes = np.asarray(map_array(directory / _CODES))
-        self._rarities = np.asarray(map_array(directory / _RARITIES))
-        self._of_text = _plain(map_ragged(directory, _OF_TEXT))
-        self._of_trigram = _plain(map_ragged(directory, _OF_TRIGRAM))
-        self.scales: NDArray[np.float32] = np.asarray(map_array(directory / _SCALES))
+        self._codes = map_array(directory / _CODES)
+        self._rarities = map_array(directory / _RARITIES)
+        self._of_text = map_ragged(directory, _OF_TEXT)
+        self._of_trigram = map_ragged(directory, _OF_TRIGRAM)
+        self.scales: NDArray[np.float32] = map_array(directory / _SCALES)
         """One over the length of each text's vector, (n,)."""
         self.mean_length = len(self._of_text.values) / max(1, len(self._of_text))
 
@@ -174,8 +174,3 @@ class Trigrams:
             some = self._of_text.take(texts[start : start + _TOGETHER])
             products[start : start + len(some)] = np.add.reduceat(adds[some.values], some.offsets[:-1])
         return products * self.scales[texts]
-
-
-def _plain(ragged: Ragged) -> Ragged:
-    """Return the same arrays without numpy's own wrapper of mapped files, which makes every small step slower."""
-    return Ragged(np.asarray(ragged.offsets), np.asarray(ragged.values))
