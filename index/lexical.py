@@ -25,6 +25,8 @@ _BELOW = 1.1 * 10**-DECIMALS
 _SUMS_ERROR = 1e-5
 # Entries of the lists of texts that are read before the search first asks whether it may stop.
 _FIRST_ENTRIES = 4_096
+# It hardly ever may while so much of the mention, of length one, is not read.
+_HOPELESS = 0.75
 # What it takes to read a trigram of a text to score it, in entries of such a list.
 _SCORING = 3
 
@@ -162,9 +164,11 @@ class LexicalRetriever:
                     rows, add = next(lists)
                     touched.append(rows[sums[rows] == 0])
                     np.add.at(sums, rows, add)
+                if rest > _HOPELESS:
+                    continue
                 candidates = self._sufficient(weighed, k, allowed, np.concatenate(touched), sums, rest)
                 if candidates is not None and _SCORING * len(candidates) * self._trigrams.mean_length <= next_entries:
-                    return candidates
+                    return np.unique(candidates).astype(np.int64)
         finally:
             for rows in touched:
                 sums[rows] = 0
@@ -178,8 +182,8 @@ class LexicalRetriever:
         touched: NDArray[np.int32],
         sums: NDArray[np.float32],
         rest: float,
-    ) -> Integers | None:
-        """Return the rows that can still be among the best; None while that may be any row.
+    ) -> NDArray[np.int32] | None:
+        """Return the rows that can still be among the best, some twice; None while that may be any row.
 
         Args:
             weighed: The mention.
@@ -198,7 +202,7 @@ class LexicalRetriever:
         # the mention: it reaches the floor, the cosine of gamma, only if phi <= beta + gamma.
         read = np.sqrt(1 - rest**2)
         least = read * (read * floor - rest * np.sqrt(1 - floor**2)) if floor > 0 else 0.0
-        return np.unique(rows[products >= least - _SUMS_ERROR]).astype(np.int64)
+        return rows[products >= least - _SUMS_ERROR]
 
     def _kth_score(
         self, weighed: Weighed, k: int, allowed: _Filter, rows: NDArray[np.int32], products: NDArray[np.float32]

@@ -169,10 +169,10 @@ class Trigrams:
     """Reads the trigrams of texts and the texts of trigrams, memory-mapped; safe to share between threads."""
 
     def __init__(self, directory: Path) -> None:
-        self._vocabulary = _Vocabulary(np.asarray(map_array(directory / _CODES)))
-        self._rarities: Floats = np.asarray(map_array(directory / _RARITIES))
-        self._of_trigram = _plain(map_ragged(directory, _OF_TRIGRAM))
-        self._texts = Texts(_plain(map_ragged(directory, _OF_TEXT)), np.asarray(map_array(directory / _SCALES)))
+        self._vocabulary = _Vocabulary(map_array(directory / _CODES))
+        self._rarities: Floats = map_array(directory / _RARITIES)
+        self._of_trigram = map_ragged(directory, _OF_TRIGRAM)
+        self._texts = Texts(map_ragged(directory, _OF_TEXT), map_array(directory / _SCALES))
         self.mean_length = len(self._texts.trigrams.values) / max(1, len(self))
 
     def __len__(self) -> int:
@@ -238,8 +238,3 @@ class Trigrams:
             some = of.trigrams.take(rows[start : start + _TOGETHER])
             products[start : start + len(some)] = np.add.reduceat(adds[some.values], some.offsets[:-1])
         return products * of.scales[rows]
-
-
-def _plain(ragged: Ragged) -> Ragged:
-    """Return the same arrays without numpy's own wrapper of mapped files, which makes every small step slower."""
-    return Ragged(np.asarray(ragged.offsets), np.asarray(ragged.values))
