@@ -3,7 +3,19 @@
 from pydantic import BaseModel, ConfigDict
 
 from app.schemas import Options
-from medlink.types import Candidate, Channel, Concept, LinkResult, NilReason, Relation, Status, curie
+from medlink.types import (
+    Candidate,
+    Channel,
+    Concept,
+    Conjunction,
+    Expansion,
+    LinkedPart,
+    LinkResult,
+    NilReason,
+    Relation,
+    Status,
+    curie,
+)
 
 
 class _Out(BaseModel):
@@ -31,12 +43,28 @@ class DefinitionOut(_Out):
     text: str
 
 
+class PinOut(_Out):
+    """The correction by which a person said that the mention is this concept."""
+
+    entry: int
+    why: str
+
+
 class ExplanationOut(_Out):
     """Why a candidate is there."""
 
     channels: dict[Channel, float]
     matched_sab: str
     matched_tty: str
+    pin: PinOut | None = None
+    """Set if the mention is pinned to the concept, which is first then whatever the channels found."""
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> "ExplanationOut":
+        """Return what speaks for a candidate."""
+        pin = {"pin": PinOut(entry=candidate.pin.entry, why=candidate.pin.why)} if candidate.pin else {}
+        name = candidate.name
+        return cls(channels=dict(candidate.channels), matched_sab=name.sab, matched_tty=name.tty, **pin)
 
 
 class CandidateOut(_Out):
@@ -50,6 +78,8 @@ class CandidateOut(_Out):
     score: float
     probability: float | None
     relation: Relation
+    case_mismatch: bool | None = None
+    """True if the mention spells this short form ("ALL") as an ordinary word ("all"); such a candidate is demoted."""
     semantic_types: list[SemanticTypeOut] | None = None
     codes: list[CodeOut] | None = None
     definition: DefinitionOut | None = None
@@ -60,6 +90,8 @@ class CandidateOut(_Out):
         """Return the parts of a candidate that the request asks for; the others stay unset and are not sent."""
         concept, name = candidate.concept, candidate.name
         parts: dict[str, object] = {}
+        if candidate.case_mismatch:
+            parts["case_mismatch"] = True
         if "types" in request.include:
             parts["semantic_types"] = _types(concept)
         if "codes" in request.include:
@@ -67,8 +99,7 @@ class CandidateOut(_Out):
         if "definition" in request.include and concept.definitions:
             parts["definition"] = _definitions(concept)[0]
         if request.explain:
-            scores = dict(candidate.channels)
-            parts["explanation"] = ExplanationOut(channels=scores, matched_sab=name.sab, matched_tty=name.tty)
+            parts["explanation"] = ExplanationOut.of(candidate)
         return cls(
             rank=candidate.rank,
             cui=concept.id,
@@ -82,6 +113,37 @@ class CandidateOut(_Out):
         )
 
 
+class SpanOut(_Out):
+    """A stretch of text: 0-based, end-exclusive, in code points."""
+
+    start: int
+    end: int
+
+
+class DefinitionUsedOut(_Out):
+    """A short form with its long form; offsets are those of the context, or of the mention if it came without one."""
+
+    short: str
+    long: str
+    short_start: int
+    short_end: int
+    long_start: int
+    long_end: int
+
+
+class ExpansionOut(_Out):
+    """What was searched instead of the mention: its short forms are written out."""
+
+    text: str
+    definitions: list[DefinitionUsedOut]
+
+    @classmethod
+    def of(cls, expansion: Expansion) -> "ExpansionOut":
+        """Return the expansion with the definitions that it rests on."""
+        definitions = [DefinitionUsedOut.model_validate(d, from_attributes=True) for d in expansion.used]
+        return cls(text=expansion.text, definitions=definitions)
+
+
 class ResultOut(_Out):
     """The answer to one mention."""
 
@@ -90,32 +152,76 @@ class ResultOut(_Out):
     status: Status
     reason: NilReason | None = None
     candidates: list[CandidateOut]
+    """Concepts for the mention as a whole, also where there are `parts`."""
     nearest: CandidateOut | None = None
+    parts: list["PartOut"] | None = None
+    """What a mention of several concepts is made of ("breast and ovarian cancer"), unless it is a name itself."""
+    conjunction: Conjunction | None = None
+    """Whether all `parts` are meant or any."""
     ties: list[str] | None = None
     """Concepts that own the same best name, when there are several."""
+    expansion: ExpansionOut | None = None
+    """Sent if short forms were written out."""
     truncated: bool | None = None
     """True if the encoder read only the beginning of the mention."""
+    retired_from: str | None = None
+    """The concept id no longer in use that the candidates succeed."""
 
     @classmethod
     def of(cls, result: LinkResult, request: Options) -> "ResultOut":
         """Return a result as the request wants it; what does not apply stays unset and is not sent."""
-        parts: dict[str, object] = {}
+        facts = _facts(result, request)
         if result.mention.id is not None:
-            parts["id"] = result.mention.id
-        if result.reason:
-            parts["reason"] = result.reason
-        if result.nearest:
-            parts["nearest"] = CandidateOut.of(result.nearest, request)
-        if result.ties:
-            parts["ties"] = list(result.ties)
-        if result.truncated:
-            parts["truncated"] = True
-        return cls(
-            text=result.mention.text,
-            status=result.status,
-            candidates=[CandidateOut.of(c, request) for c in result.candidates],
-            **parts,
-        )
+            facts["id"] = result.mention.id
+        if result.parts:
+            begin = result.mention.start
+            facts["parts"] = [PartOut.of_part(part, begin, request) for part in result.parts]
+            facts["conjunction"] = result.conjunction
+        if result.expansion:
+            facts["expansion"] = ExpansionOut.of(result.expansion)
+        return cls.model_validate(facts)
+
+
+class PartOut(ResultOut):
+    """The answer to one part of a mention; `text` is what was searched for it."""
+
+    spans: list[SpanOut]
+    """Where its words stand in the mention as sent; several if they do not stand side by side."""
+    context_spans: list[SpanOut] | None = None
+    """The same in the context; sent if the mention came with its `start`."""
+
+    @classmethod
+    def of_part(cls, part: LinkedPart, begin: int | None, request: Options) -> "PartOut":
+        """Return a part of a mention that begins at `begin` of its context, if that is known."""
+        facts = _facts(part.result, request)
+        facts["spans"] = _spans(part, 0)
+        if begin is not None:
+            facts["context_spans"] = _spans(part, begin)
+        return cls.model_validate(facts)
+
+
+def _facts(result: LinkResult, request: Options) -> dict[str, object]:
+    """Return what a mention and a part of one have in common, without what does not apply."""
+    facts: dict[str, object] = {
+        "text": result.mention.text,
+        "status": result.status,
+        "candidates": [CandidateOut.of(c, request) for c in result.candidates],
+    }
+    if result.reason:
+        facts["reason"] = result.reason
+    if result.nearest:
+        facts["nearest"] = CandidateOut.of(result.nearest, request)
+    if result.ties:
+        facts["ties"] = list(result.ties)
+    if result.truncated:
+        facts["truncated"] = True
+    if result.retired_from:
+        facts["retired_from"] = result.retired_from
+    return facts
+
+
+def _spans(part: LinkedPart, begin: int) -> list[SpanOut]:
+    return [SpanOut(start=start + begin, end=end + begin) for start, end in part.spans]
 
 
 class ItemErrorOut(_Out):
@@ -134,7 +240,7 @@ class ErrorOut(_Out):
 
 
 class IndexOut(_Out):
-    """The index build that all results of the answer come from."""
+    """The index build that all results of the answer come from, and the curation that lay over it."""
 
     id: str
     curation_revision: int

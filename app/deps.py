@@ -43,8 +43,8 @@ def require_json(request: Request) -> None:
 
 
 def describe_index(build: IndexBuild) -> IndexOut:
-    """Return which build answers; curation comes with its own revision once there is any."""
-    return IndexOut(id=build.id, curation_revision=0, channels=list(build.linker.channels))
+    """Return which build answers, under which revision of curation."""
+    return IndexOut(id=build.id, curation_revision=build.overlay.revision, channels=list(build.linker.channels))
 
 
 SettingsDep = Annotated[Settings, Depends(get_settings)]

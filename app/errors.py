@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from medlink.errors import (
+    CurationError,
     EncoderError,
     IndexMismatchError,
     LimitError,
@@ -31,6 +32,7 @@ STATUS: dict[type[MedlinkError], int] = {
     StoreError: 503,
     UnknownValueError: 422,
     UnknownConceptError: 404,
+    CurationError: 409,
     MentionError: 422,
     EncoderError: 503,
     IndexMismatchError: 503,

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
-from medlink.types import CHANNELS, Channel, LinkOptions, Mention
+from medlink.types import CHANNELS, DEFAULT_CHANNELS, Channel, LinkOptions, Mention
 
 Include = Literal["codes", "types", "definition", "suppressed"]
 
@@ -20,7 +20,7 @@ class MentionIn(_In):
     id: str | None = None
     """Given back with the result."""
     context: str | None = None
-    """The text around the mention."""
+    """The text around the mention; short forms that it defines are written out."""
     start: int | None = Field(None, ge=0)
     """Where the mention begins in the context: 0-based, in code points."""
     end: int | None = Field(None, ge=0)
@@ -50,10 +50,10 @@ class Options(_In):
     """Answer only with concepts that have a name or a code in one of these sources."""
     threshold: float | None = Field(None, ge=0, le=1)
     """Least probability of a link; needs an index build with calibration."""
-    channels: list[Channel] = Field(list(CHANNELS), min_length=1)
+    channels: list[Channel] = Field(list(DEFAULT_CHANNELS), min_length=1)
     """Ways to find candidates; those that the index build lacks are left out, `index.channels` names those it has."""
     composites: bool = True
-    """Split composite mentions; without effect on index builds that do not."""
+    """Answer the parts of a mention of several concepts too, unless it is a name itself."""
     include: list[Include] = ["codes", "types"]
     """Parts of a candidate to send; `suppressed` lets suppressed names answer."""
     explain: bool = False
@@ -68,6 +68,7 @@ class Options(_In):
             threshold=self.threshold,
             channels=tuple(c for c in CHANNELS if c in self.channels),
             include_suppressed="suppressed" in self.include,
+            composites=self.composites,
         )
 
 

@@ -1,15 +1,17 @@
-"""Which index build answers: follows the active-build row, and keeps the last good build if the new one is bad."""
+"""Which build answers under which curation: follows both in the store, and keeps the last good build."""
 
 import threading
 from collections.abc import Iterator
 
 import structlog
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.settings import Settings
 from index.store import BuildStore, IndexBuild
 from medlink.errors import IndexMismatchError, NoIndexError, StoreError
 from medlink.kb.builds import Builds
+from medlink.kb.curation import Curations
 from medlink.kb.database import check_schema, open_engine
 
 _NO_INDEX = "no index build is active; run `medlink kb load open` and `medlink index build`"
@@ -17,12 +19,12 @@ _log = structlog.get_logger()
 
 
 class ActiveBuilds:
-    """Holds the build that answers now; `refresh` may be called from one thread while others read."""
+    """Holds the curated build that answers now; `refresh` may be called from one thread while others read."""
 
     def __init__(self, settings: Settings, *, build: IndexBuild | None = None) -> None:
         self._settings = settings
         self._store = BuildStore(settings.builds_dir)
-        self._records: Builds | None = None
+        self._engine: Engine | None = None
         self._build = build
         self._generation = -1
         self._refreshing = threading.Lock()
@@ -41,43 +43,60 @@ class ActiveBuilds:
         return build
 
     def refresh(self) -> None:
-        """Load the active build if another one was activated; an unreachable store or a bad build changes nothing."""
+        """Load the active build if another one was activated, and lay the corrections in force over it.
+
+        An unreachable store or a bad build changes nothing.
+        """
         with self._refreshing:
             try:
-                self._follow(self._registry())
+                engine = self._reach()
+                curations = Curations(engine)
+                self._follow_builds(Builds(engine), curations)
+                self._follow_curation(curations)
             except (StoreError, SQLAlchemyError) as error:
                 # An answer needs no SQL, so serving goes on; SQLAlchemy's own text may hold values.
                 reason = str(error) if isinstance(error, StoreError) else type(error).__name__
                 _log.warning("store_unavailable", reason=reason)
 
-    def _registry(self) -> Builds:
-        if self._records is None:
+    def _reach(self) -> Engine:
+        if self._engine is None:
             engine = open_engine(self._settings.database_url)
             try:
                 check_schema(engine)
             except StoreError:
                 engine.dispose()
                 raise
-            self._records = Builds(engine)
-        return self._records
+            self._engine = engine
+        return self._engine
 
-    def _follow(self, records: Builds) -> None:
+    def _follow_builds(self, records: Builds, curations: Curations) -> None:
         active = records.active_build()
         if active is None or active.generation == self._generation:
             return
+        corrections = curations.in_force()
         self._generation = active.generation
         self.refused = {}
         for build_id in self._in_order(records, active.build_id):
             if self._build is not None and self._build.id == build_id:
                 return
             try:
-                self._build = self._store.open(build_id, threads=self._settings.threads)
+                opened = self._store.open(build_id, threads=self._settings.threads)
+                # Uncurated it must not answer for a moment.
+                self._build = opened.curated(corrections)
             except IndexMismatchError as error:
                 self.refused[build_id] = str(error)
                 _log.error("build_refused", build=build_id, reason=str(error))
             else:
                 _log.info("build_loaded", build=build_id, generation=active.generation)
                 return
+
+    def _follow_curation(self, curations: Curations) -> None:
+        build = self._build
+        if build is None or curations.revision() == build.overlay.revision:
+            return
+        corrections = curations.in_force()
+        self._build = build.curated(corrections)
+        _log.info("curation_followed", revision=corrections.revision, entries=len(corrections.entries))
 
     def _in_order(self, records: Builds, active: str) -> Iterator[str]:
         yield active
@@ -88,7 +107,7 @@ class ActiveBuilds:
 
 
 def load_active_build(settings: Settings) -> IndexBuild:
-    """Return the active build for use in this process.
+    """Return the active build, under the corrections in force, for use in this process.
 
     Raises:
         NoIndexError: None is active.
@@ -97,8 +116,8 @@ def load_active_build(settings: Settings) -> IndexBuild:
     """
     engine = open_engine(settings.database_url)
     check_schema(engine)
-    active = Builds(engine).active_build()
+    active, corrections = Builds(engine).active_build(), Curations(engine).in_force()
     engine.dispose()
     if active is None:
         raise NoIndexError(_NO_INDEX)
-    return BuildStore(settings.builds_dir).open(active.build_id, threads=settings.threads)
+    return BuildStore(settings.builds_dir).open(active.build_id, threads=settings.threads).curated(corrections)

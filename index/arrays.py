@@ -2,7 +2,8 @@
 
 import json
 from array import array
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def save_ragged(ragged: Ragged, directory: Path, stem: str) -> None:
 
 def map_ragged(directory: Path, stem: str) -> Ragged:
     """Map both arrays into memory."""
-    return Ragged(_map(directory / f"{stem}.offsets.npy"), _map(directory / f"{stem}.values.npy"))
+    return Ragged(map_array(directory / f"{stem}.offsets.npy"), map_array(directory / f"{stem}.values.npy"))
 
 
 class _RaggedWriter:
@@ -78,15 +79,25 @@ class NameArrays:
     """Answers, for a build, which concept a name belongs to and which names a request may be answered with."""
 
     def __init__(self, directory: Path) -> None:
-        self.concept_of_name: Ints = _map(directory / "name_concept.npy")
-        self._suppressed: Bools = _map(directory / "name_suppressed.npy")
+        self.concept_of_name: Ints = map_array(directory / "name_concept.npy")
+        self._suppressed: Bools = map_array(directory / "name_suppressed.npy")
         self._types = map_ragged(directory, "concept_types")
         self._sabs = map_ragged(directory, "concept_sabs")
         vocabulary = json.loads((directory / "vocabulary.json").read_text(encoding="utf-8"))
         self.tuis: list[str] = vocabulary["tuis"]
         self.sabs: list[str] = vocabulary["sabs"]
         self._any_suppressed = bool(self._suppressed.any())
-        self._allowed = lru_cache(maxsize=64)(self._compute)
+        self._blocked: list[int] = []
+        self._remember()
+
+    def without(self, names: Collection[int]) -> "NameArrays":
+        """Return the same arrays, but that these names may not answer whatever the options are."""
+        if not names:
+            return self
+        other = copy(self)
+        other._blocked = sorted({*self._blocked, *names})
+        other._remember()
+        return other
 
     def allowed(self, options: LinkOptions) -> Bools | None:
         """Return, for each name, whether the options let it answer; None when all may.
@@ -97,18 +108,36 @@ class NameArrays:
         Raises:
             UnknownValueError: A semantic type or source that this build does not have.
         """
-        if not (options.semantic_types or options.sabs or self._any_suppressed):
+        if not (options.filtered or self._any_suppressed or self._blocked):
             return None
-        return self._allowed(options.semantic_types, options.sabs, options.include_suppressed)
+        return self._names(options.semantic_types, options.sabs, options.include_suppressed)
 
-    def _compute(self, tuis: frozenset[str], sabs: frozenset[str], include_suppressed: bool) -> Bools:
+    def allowed_concepts(self, options: LinkOptions) -> Bools | None:
+        """Return, for each concept, whether it passes the filters; None when all do.
+
+        Raises:
+            UnknownValueError: A semantic type or source that this build does not have.
+        """
+        return self._concepts(options.semantic_types, options.sabs) if options.filtered else None
+
+    def _remember(self) -> None:
+        self._concepts = lru_cache(maxsize=64)(self._compute_concepts)
+        self._names = lru_cache(maxsize=64)(self._compute_names)
+
+    def _compute_concepts(self, tuis: frozenset[str], sabs: frozenset[str]) -> Bools:
         concepts = np.ones(len(self._types.offsets) - 1, np.bool_)
         if tuis:
             concepts &= self._types.any(_flags("semantic type", tuis, self.tuis))
         if sabs:
             concepts &= self._sabs.any(_flags("source", sabs, self.sabs))
-        names: Bools = concepts[self.concept_of_name]
-        return names if include_suppressed else names & ~self._suppressed
+        return concepts
+
+    def _compute_names(self, tuis: frozenset[str], sabs: frozenset[str], include_suppressed: bool) -> Bools:
+        names: Bools = self._concepts(tuis, sabs)[self.concept_of_name]
+        if not include_suppressed:
+            names &= ~self._suppressed
+        names[self._blocked] = False
+        return names
 
 
 def _flags(kind: str, chosen: frozenset[str], valid: list[str]) -> Bools:
@@ -117,5 +146,7 @@ def _flags(kind: str, chosen: frozenset[str], valid: list[str]) -> Bools:
     return np.fromiter((v in chosen for v in valid), np.bool_, len(valid))
 
 
-def _map(path: Path) -> Any:  # noqa: ANN401  # each caller knows the dtype that it wrote
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+def map_array(path: Path) -> Any:  # noqa: ANN401  # each caller knows the dtype that it wrote
+    """Map one array into memory."""
+    # Without numpy's own wrapper of mapped files, which makes every small step slower.
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))

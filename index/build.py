@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from index import snapshot
 from index.arrays import NameArraysWriter
 from index.dense import DenseWriter
+from index.lexical import LexicalWriter
 from index.recipes import choose_recipe
 from index.snapshot import SnapshotWriter
 from index.store import ENCODER, FORMAT, TEXT_VERSIONS, BuildStore, checked_manifest, open_build, probe_scores
@@ -110,17 +111,19 @@ class _Texts:
 
 
 def _write_concepts(content: Content, directory: Path, encoder: Encoder, progress: Progress) -> _Texts:
-    """Write snapshot and arrays in one pass, and give each distinct encoder text a row."""
+    """Write snapshot, arrays and trigrams in one pass, and give each distinct encoder text a row."""
     writer = SnapshotWriter(directory / snapshot.FILE)
     arrays = NameArraysWriter()
+    lexical = LexicalWriter()
     rows: dict[str, int] = {}
-    row_of_name = array("i")
+    row_of_name, lexical_row_of_name = array("i"), array("i")
     for concept in content.concepts:
         writer.add(concept)
         arrays.add(concept)
         for name in concept.names:
             text = encoder_text(name.text, lowercase=encoder.lowercase)
             row_of_name.append(rows.setdefault(text, len(rows)))
+            lexical_row_of_name.append(lexical.row(name.text))
         if writer.concepts % 1000 == 0:
             progress("read", writer.concepts, content.total)
     for retirement in content.retirements:
@@ -129,6 +132,7 @@ def _write_concepts(content: Content, directory: Path, encoder: Encoder, progres
     if not rows:
         raise StoreError("the store holds no names; run `medlink kb load` first")
     arrays.save(directory)
+    lexical.save(directory, np.array(lexical_row_of_name, np.int32))
     progress("read", writer.concepts, writer.concepts)
     counts = {"concepts": writer.concepts, "names": writer.names, "distinct_texts": len(rows)}
     return _Texts(list(rows), np.array(row_of_name, np.int32), counts)
@@ -154,5 +158,5 @@ def _seal(directory: Path, facts: dict[str, Any], texts: Sequence[str], encoder:
     if recall < facts["recipe"]["recall"]:
         raise IndexMismatchError(f"recipe {facts['recipe']['name']} finds {recall:.1%} of the nearest names only")
     probes = [texts[i] for i in some[:_PROBES]]
-    answered = [{"text": t, "score": s} for t, s in zip(probes, probe_scores(build, probes), strict=True)]
+    answered = [{"text": t, **scores} for t, scores in zip(probes, probe_scores(build, probes), strict=True)]
     write_manifest(directory, {**facts, "measured_recall": round(recall, 4), "probes": answered, "files": files})

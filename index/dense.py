@@ -1,7 +1,7 @@
 """The dense channel: nearest names by vector. The only code that sees FAISS and its rows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import Bools, NameArrays, map_ragged, save_ragged
+from index.nearest import DECIMALS, Names, Scored, rank_in_query, retrieved
+from index.overlay import AddedNames, Overlay
 from index.recipes import Recipe
 from index.snapshot import Snapshot
 from medlink.errors import IndexMismatchError
@@ -21,7 +23,6 @@ FILE = "dense.faiss"
 ROWS = "dense_rows"
 Vectors = NDArray[np.float32]
 
-_DECIMALS = 4
 # Mentions searched at once: enough for FAISS to use a matrix product, few enough that rescoring stays small.
 _TOGETHER = 256
 _FIRST_FETCH = 32
@@ -52,19 +53,6 @@ class DenseWriter:
         faiss.write_index(self._index, str(directory / FILE))
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """Concepts found for a run of queries, sorted by query, then score, then concept; all arrays (m,)."""
-
-    query: NDArray[np.int64]
-    concept: NDArray[np.int32]
-    name: NDArray[np.int32]
-    score: NDArray[np.float64]
-
-    def take(self, which: NDArray[np.int64] | Bools) -> "_Scored":
-        return _Scored(self.query[which], self.concept[which], self.name[which], self.score[which])
-
-
 class DenseRetriever:
     """Finds the concepts whose names lie nearest to a mention; exhaustive where the recipe is."""
 
@@ -89,8 +77,17 @@ class DenseRetriever:
         self._arrays = arrays
         self._snapshot = snapshot
         self._threads = threads
-        self._names_of_row = map_ragged(directory, ROWS)
+        self._names = Names(map_ragged(directory, ROWS), arrays.concept_of_name)
         self._rows = lru_cache(maxsize=8)(self._compute_rows)
+        self._added: AddedNames | None = None
+
+    def under(self, overlay: Overlay) -> "DenseRetriever":
+        """Return the same channel as curation leaves it; both search one FAISS index."""
+        other = copy(self)
+        other._arrays = overlay.arrays
+        other._rows = lru_cache(maxsize=8)(other._compute_rows)
+        other._added = overlay.added
+        return other
 
     def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:
         """Return, for each mention, `top_k` distinct concepts if they exist, best first.
@@ -115,7 +112,8 @@ class DenseRetriever:
         for start in range(0, len(vectors), _TOGETHER):
             part = vectors[start : start + _TOGETHER]
             scored = list(self._best_concepts(part, options.top_k, allowed, rows))
-            found += self._retrieved(scored, len(part))
+            of_build = retrieved(scored, len(part), self._snapshot)
+            found += _with_added(self._added, part, of_build, options) if self._added else of_build
         return found
 
     def recall(self, vectors: Vectors, k: int = 10) -> float:
@@ -133,13 +131,13 @@ class DenseRetriever:
         """Return the rows to look at; None where leaving the few others out is cheaper afterwards."""
         options = LinkOptions(semantic_types=semantic_types, sabs=sabs, include_suppressed=include_suppressed)
         allowed = self._arrays.allowed(options)
-        rows = None if allowed is None else np.flatnonzero(self._names_of_row.any(allowed))
+        rows = None if allowed is None else np.flatnonzero(self._names.of_row.any(allowed))
         few = rows is not None and (len(rows) <= _GRAPH_ROWS or 2 * len(rows) < self._index.ntotal)
         return rows if few else None
 
     def _best_concepts(
         self, vectors: Vectors, k: int, allowed: Bools | None, rows: NDArray[np.int64] | None
-    ) -> Iterator[_Scored]:
+    ) -> Iterator[Scored]:
         """Yield the k best concepts of every query, fetching more names until that many are found."""
         total = self._index.ntotal if rows is None else len(rows)
         pending = np.arange(len(vectors))
@@ -147,13 +145,15 @@ class DenseRetriever:
         while len(pending) and total:
             near = self._near_rows(vectors[pending], fetch, rows)
             scores = self._rescore(vectors[pending], near)
-            scored = self._collapse(pending, near, scores, allowed)
-            rank = _rank_in_query(scored.query)
+            # FAISS pads a short result with row -1, which Python reads as "the last row".
+            query, place = np.nonzero(near >= 0)
+            scored = self._names.concepts(pending[query], near[query, place], scores[query, place], allowed)
+            rank = rank_in_query(scored.query)
             kth = np.full(len(vectors), np.inf)
             kth[scored.query[rank == k - 1]] = scored.score[rank == k - 1]
             # Ties with the k-th may lie just beyond the last one fetched, and FAISS, which orders by sums of its
             # own, may have left out a name that is a step better: the list must reach two steps below.
-            beyond = scores.min(axis=1) < kth[pending] - 1.5 * 10**-_DECIMALS
+            beyond = scores.min(axis=1) < kth[pending] - 1.5 * 10**-DECIMALS
             done = beyond & np.isfinite(kth[pending]) | (fetch >= total)
             yield scored.take((rank < k) & np.isin(scored.query, pending[done]))
             pending = pending[~done]
@@ -188,47 +188,8 @@ class DenseRetriever:
         cosines = np.empty(near.shape)
         for part in _parts(len(near), near.shape[1] * self._index.d):
             stored = self._index.reconstruct_batch(np.maximum(near[part], 0).ravel())
-            by_query = stored.reshape(*near[part].shape, -1)
-            products = np.multiply(by_query, vectors[part, None, :], dtype=np.float64)  # (n, fetch, dim)
-            cosines[part] = products.sum(axis=-1)
-        return np.where(near < 0, -np.inf, np.round(cosines, _DECIMALS))
-
-    def _collapse(
-        self,
-        queries: NDArray[np.int64],
-        near: NDArray[np.int64],
-        scores: NDArray[np.float64],
-        allowed: Bools | None,
-    ) -> _Scored:
-        """Turn names into concepts: every concept once a query, by its best name."""
-        # FAISS pads a short result with row -1, which Python reads as "the last row".
-        q, place = np.nonzero(near >= 0)
-        row = near[q, place]
-        start, length = self._names_of_row.offsets[row], np.diff(self._names_of_row.offsets)[row]
-        source = np.repeat(np.arange(len(row)), length)
-        within = np.arange(len(source)) - np.repeat(np.cumsum(length) - length, length)
-        name = self._names_of_row.values[start[source] + within]
-        all_names = _Scored(queries[q[source]], self._arrays.concept_of_name[name], name, scores[q, place][source])
-        if allowed is not None:
-            all_names = all_names.take(allowed[name])
-        # A concept's names are numbered preferred name first.
-        order = np.lexsort((all_names.name, -all_names.score, all_names.concept, all_names.query))
-        ordered = all_names.take(order)
-        first = np.ones(len(order), np.bool_)
-        first[1:] = (np.diff(ordered.query) != 0) | (np.diff(ordered.concept) != 0)
-        best = ordered.take(first)
-        # Concepts are numbered in the order of their ids.
-        return best.take(np.lexsort((best.concept, -best.score, best.query)))
-
-    def _retrieved(self, scored: list[_Scored], queries: int) -> list[list[Retrieved]]:
-        names = self._snapshot.names(sorted({int(n) for s in scored for n in s.name}))
-        ids = self._snapshot.concept_ids(sorted({int(c) for s in scored for c in s.concept}))
-        found: list[list[Retrieved]] = [[] for _ in range(queries)]
-        for part in scored:
-            for q, c, n, score in zip(part.query, part.concept, part.name, part.score, strict=True):
-                row = names[int(n)]
-                found[q].append(Retrieved(ids[int(c)], row.name, float(score), row.is_preferred))
-        return found
+            cosines[part] = _cosines(vectors[part, None, :], stored.reshape(*near[part].shape, -1))
+        return np.where(near < 0, -np.inf, cosines)
 
 
 def _parts(queries: int, numbers_each: int) -> Iterator[slice]:
@@ -237,7 +198,22 @@ def _parts(queries: int, numbers_each: int) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, queries, size))
 
 
-def _rank_in_query(query: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of each entry within its run of equal values, from 0."""
-    starts = np.flatnonzero(np.diff(query, prepend=-1))
-    return np.arange(len(query)) - np.repeat(starts, np.diff(starts, append=len(query)))
+def _with_added(
+    added: AddedNames, vectors: Vectors, found: Sequence[Sequence[Retrieved]], options: LinkOptions
+) -> list[list[Retrieved]]:
+    """Score the added names that come near enough, and put them where they belong."""
+    floor = np.array([concepts[-1].score if len(concepts) >= options.top_k else -np.inf for concepts in found])
+    # A hair below: these sums are rougher than the scores.
+    near = vectors @ added.vectors.T >= floor[:, None] - 10**-DECIMALS
+    joined = []
+    for vector, concepts, nearby in zip(vectors, found, near, strict=True):
+        places = np.flatnonzero(nearby)
+        joined.append(added.join(concepts, places, _cosines(vector, added.vectors[places]), options))
+    return joined
+
+
+def _cosines(queries: Vectors, names: Vectors) -> NDArray[np.float64]:
+    """Return rounded cosines of unit vectors, over the last axis."""
+    products = np.multiply(names, queries, dtype=np.float64)
+    cosines: NDArray[np.float64] = np.round(products.sum(axis=-1), DECIMALS)
+    return cosines

@@ -112,6 +112,16 @@ class Snapshot:
             rows.sort(key=lambda r: r.number)
         return found
 
+    def names_of(self, ids: Sequence[str]) -> dict[str, list[NameRow]]:
+        """Return the names of concepts by id, preferred first; ids that are not there are left out."""
+        query = "SELECT name.*,concept.id FROM concept JOIN name ON name.concept = concept.number WHERE concept.id IN"
+        found: dict[str, list[NameRow]] = {}
+        for row in self._in(query, ids):
+            found.setdefault(row[-1], []).append(_name_row(row[:-1]))
+        for rows in found.values():
+            rows.sort(key=lambda r: r.number)
+        return found
+
     def names(self, numbers: Sequence[int]) -> dict[int, NameRow]:
         """Return names by number."""
         return {row[0]: _name_row(row) for row in self._in("SELECT * FROM name WHERE number IN", numbers)}

@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +11,56 @@ from index import snapshot
 from index.arrays import NameArrays
 from index.dense import DenseRetriever
 from index.exact import ExactRetriever
+from index.lexical import LexicalRetriever
+from index.overlay import CurableRetriever, CuratedConcepts, Overlay, lay_over
 from index.recipes import Recipe
 from index.snapshot import Snapshot
 from medlink.encoders import load_encoder
 from medlink.encoders.onnx import available_cores
 from medlink.errors import EncoderError, IndexMismatchError, UnknownValueError
+from medlink.kb.curation import CurationState
 from medlink.linking.linker import Linker
 from medlink.manifest import find_damage, read_manifest
 from medlink.text import ENCODER_TEXT_VERSION, MATCH_KEY_VERSION
-from medlink.types import LinkOptions
+from medlink.types import Channel, Encoder, LinkOptions
 
-FORMAT = 1
+FORMAT = 2
 ENCODER = "encoder"
 TEXT_VERSIONS = {"encoder_text": ENCODER_TEXT_VERSION, "match_key": MATCH_KEY_VERSION}
 _UNFINISHED = ".tmp-"
+_PROBED: tuple[Channel, ...] = ("dense", "lexical")
 # Another processor may compute a cosine a little differently, and a step of its rounding more.
 _PROBE_TOLERANCE = 0.0015
 
 
 @dataclass(frozen=True, slots=True)
 class IndexBuild:
-    """A loaded build: everything that an answer reads."""
+    """A loaded build under one revision of curation: everything that an answer reads."""
 
     id: str
     manifest: dict[str, Any]
-    linker: Linker
+    encoder: Encoder
     snapshot: Snapshot
     arrays: NameArrays
     dense: DenseRetriever
+    retrievers: Mapping[Channel, CurableRetriever]
+    """The channels as they were built."""
+    overlay: Overlay
+    concepts: CuratedConcepts
+    """What the build knows of its concepts, under the overlay."""
+    linker: Linker
+    """Answers under the overlay."""
+
+    def curated(self, state: CurationState) -> "IndexBuild":
+        """Return the same build under these corrections instead of the present ones; both can be used side by side."""
+        overlay = lay_over(state, self.snapshot, self.arrays, self.encoder, before=self.overlay)
+        return replace(self, **_under(overlay, self.snapshot, self.retrievers))
+
+
+def _under(overlay: Overlay, snapshot: Snapshot, retrievers: Mapping[Channel, CurableRetriever]) -> dict[str, Any]:
+    concepts = CuratedConcepts(snapshot, overlay)
+    curated = {channel: retriever.under(overlay) for channel, retriever in retrievers.items()}
+    return {"overlay": overlay, "concepts": concepts, "linker": Linker(curated, concepts, overlay.pins)}
 
 
 def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
@@ -70,8 +92,21 @@ def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
         snapshot=shot,
         threads=threads or available_cores(),
     )
-    linker = Linker({"exact": ExactRetriever(arrays=arrays, snapshot=shot), "dense": dense}, shot)
-    build = IndexBuild(directory.name, facts, linker, shot, arrays, dense)
+    retrievers: dict[Channel, CurableRetriever] = {
+        "exact": ExactRetriever(arrays=arrays, snapshot=shot),
+        "dense": dense,
+        "lexical": LexicalRetriever(directory, arrays=arrays, snapshot=shot),
+    }
+    build = IndexBuild(
+        id=directory.name,
+        manifest=facts,
+        encoder=encoder,
+        snapshot=shot,
+        arrays=arrays,
+        dense=dense,
+        retrievers=retrievers,
+        **_under(lay_over(CurationState(), shot, arrays, encoder), shot, retrievers),
+    )
     _check_probes(build)
     return build
 
@@ -99,16 +134,23 @@ def checked_manifest(directory: Path) -> dict[str, Any]:
     return facts
 
 
-def probe_scores(build: IndexBuild, texts: Sequence[str]) -> list[float]:
-    """Return the best dense score of each text; texts are names of the build."""
-    options = LinkOptions(top_k=1, channels=("dense",), include_suppressed=True)
-    return [retrieval.found[0].score if retrieval.found else 0.0 for retrieval in build.dense.search(texts, options)]
+def probe_scores(build: IndexBuild, texts: Sequence[str]) -> list[dict[Channel, float]]:
+    """Return the best score of each text, by channel; texts are names of the build."""
+    options = LinkOptions(top_k=1, include_suppressed=True)
+    found = {channel: build.retrievers[channel].search(texts, options) for channel in _PROBED}
+    return [
+        {channel: retrievals[i].found[0].score if retrievals[i].found else 0.0 for channel, retrievals in found.items()}
+        for i in range(len(texts))
+    ]
 
 
 def _check_probes(build: IndexBuild) -> None:
     probes = build.manifest["probes"]
     scores = probe_scores(build, [probe["text"] for probe in probes])
-    changed = sum(abs(score - probe["score"]) > _PROBE_TOLERANCE for score, probe in zip(scores, probes, strict=True))
+    changed = sum(
+        any(abs(score - probe[channel]) > _PROBE_TOLERANCE for channel, score in by_channel.items())
+        for by_channel, probe in zip(scores, probes, strict=True)
+    )
     if changed:
         raise IndexMismatchError(
             f"index build {build.id} answers {changed} of {len(probes)} probes otherwise than when it was made;"

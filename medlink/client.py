@@ -40,6 +40,7 @@ class CandidateJson(TypedDict):
     matched_name: str
     score: float
     probability: NotRequired[float | None]
+    case_mismatch: NotRequired[bool]
     codes: NotRequired[list[CodeJson]]
 
 
@@ -51,6 +52,10 @@ class ResultJson(TypedDict):
     status: NotRequired[str]
     reason: NotRequired[str | None]
     candidates: NotRequired[list[CandidateJson]]
+    parts: NotRequired[list[dict[str, Any]]]
+    conjunction: NotRequired[str]
+    expansion: NotRequired[dict[str, Any]]
+    retired_from: NotRequired[str]
     error: NotRequired[dict[str, Any]]
 
 

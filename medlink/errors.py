@@ -5,6 +5,7 @@ MedlinkError
 ├── StoreError             the SQL store is missing, unreachable or of another schema version
 ├── UnknownValueError      a name that must be one of a known set (source, semantic type, recipe, build) is not
 ├── UnknownConceptError    no such concept in this knowledge base
+├── CurationError          a correction of the knowledge base that is blank or contradicts one in force
 ├── MentionError           a mention that cannot be linked as sent (NUL, lone surrogate, too long)
 ├── EncoderError           an encoder directory is damaged, incomplete or not exportable
 ├── IndexMismatchError     an index build is damaged, or was made by something else than it says
@@ -46,6 +47,10 @@ class UnknownValueError(MedlinkError):
 
 class UnknownConceptError(MedlinkError):
     """No such concept in this knowledge base."""
+
+
+class CurationError(MedlinkError):
+    """A correction that is blank, says what another says already, or contradicts it; never quotes its text."""
 
 
 class MentionError(MedlinkError):

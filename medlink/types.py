@@ -8,11 +8,15 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Channel = Literal["exact", "lexical", "dense"]
-CHANNELS: tuple[Channel, ...] = ("exact", "lexical", "dense")
+Channel = Literal["exact", "dense", "lexical"]
+CHANNELS: tuple[Channel, ...] = ("exact", "dense", "lexical")
+"""In the order of trust."""
+DEFAULT_CHANNELS: tuple[Channel, ...] = ("exact", "dense")
+"""Used unless others are asked for."""
 Status = Literal["linked", "ambiguous", "nil"]
 NilReason = Literal["below_threshold", "filtered_out", "empty_after_normalisation", "no_candidate"]
 Relation = Literal["exact", "broader"]
+Conjunction = Literal["and", "or"]
 
 _CUI = re.compile(r"C\d{7}")
 
@@ -124,8 +128,9 @@ class LinkOptions:
     semantic_types: frozenset[str] = frozenset()
     sabs: frozenset[str] = frozenset()
     threshold: float | None = None
-    channels: tuple[Channel, ...] = CHANNELS
+    channels: tuple[Channel, ...] = DEFAULT_CHANNELS
     include_suppressed: bool = False
+    composites: bool = True
 
     @property
     def filtered(self) -> bool:
@@ -155,6 +160,16 @@ class Retrieval:
 
 
 @dataclass(frozen=True, slots=True)
+class Pin:
+    """A person's word that a mention is this concept, known by its preferred name; `entry` is of the curation list."""
+
+    concept_id: str
+    name: Name
+    entry: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A concept offered as the answer, best first, `rank` from 1."""
 
@@ -165,11 +180,48 @@ class Candidate:
     channels: tuple[tuple[Channel, float], ...]
     probability: float | None = None
     relation: Relation = "exact"
+    case_mismatch: bool = False
+    """Whether the mention spells this short form ("ALL") as an ordinary word ("all")."""
+    pin: Pin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AbbreviationDefinition:
+    """A short form with the long form that the text gives for it, both with their code-point offsets."""
+
+    short: str
+    long: str
+    short_start: int
+    short_end: int
+    long_start: int
+    long_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What an expansion has in place of a stretch of the mention; `start` and `end` are offsets into the mention."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A mention with its short forms written out, the definitions that were used, and where they were put."""
+
+    text: str
+    used: tuple[AbbreviationDefinition, ...] = ()
+    replaced: tuple[Replacement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LinkResult:
-    """The answer to one mention."""
+    """The answer to one mention.
+
+    `candidates` answer the mention as a whole, also where `parts` answer what it is made of. `retired_from` is the
+    concept id no longer in use that the candidates succeed.
+    """
 
     mention: Mention
     status: Status
@@ -178,6 +230,21 @@ class LinkResult:
     nearest: Candidate | None = None
     ties: tuple[str, ...] = ()
     truncated: bool = False
+    expansion: Expansion | None = None
+    parts: tuple["LinkedPart", ...] = ()
+    conjunction: Conjunction | None = None
+    retired_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedPart:
+    """The answer to one part of a composite mention, with the spans of the mention that it is put together from.
+
+    Spans are code-point offsets into the mention as sent, 0-based and end-exclusive.
+    """
+
+    spans: tuple[tuple[int, int], ...]
+    result: LinkResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +281,18 @@ class Retriever(Protocol):
         """Return, for each mention, at least `top_k` distinct concepts if they exist, best first."""
 
 
+class PinSource(Protocol):
+    """Where the linker learns which concept a mention is pinned to."""
+
+    def pinned(self, text: str, options: LinkOptions) -> Pin | None:
+        """Return the pin of a mention; None if there is none, or a filter leaves its concept out."""
+
+
 class ConceptSource(Protocol):
     """Where the linker gets the facts about a concept from."""
 
     def concepts(self, ids: Sequence[str]) -> dict[str, Concept]:
         """Return concepts by id, without their names; ids that are not there are left out."""
+
+    def retirement(self, concept_id: str) -> Retirement | None:
+        """Return what became of a retired id, or None if it was never retired."""

@@ -117,13 +117,14 @@ def of_build(
     """Answer in this process."""
 
     def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], composites: bool) -> list[Reply]:
-        results = build.linker.link(mentions, LinkOptions(top_k=k, channels=tuple(channels)))
+        options = LinkOptions(top_k=k, channels=tuple(channels), composites=composites)
+        results = build.linker.link(mentions, options)
         return [_reply(result) for result in results]
 
     def there(id_: str) -> bool:
         spelt = spellings(id_)
         codes = (s.split(":", 1) for s in spelt if ":" in s)
-        return bool(build.snapshot.concepts(spelt)) or any(build.snapshot.coded(*code) for code in codes)
+        return bool(build.concepts.concepts(spelt)) or any(build.concepts.coded(*code) for code in codes)
 
     known = _those(there)
     return ChannelSource(
@@ -161,8 +162,7 @@ def _reply(result: LinkResult) -> Reply:
     candidates = (
         CandidateIds(c.name.text, c.score, candidate_ids(c.concept.id, c.concept.codes)) for c in result.candidates
     )
-    parts: Sequence[LinkResult] = getattr(result, "parts", ())
-    return Reply(result.status, tuple(candidates), tuple(_reply(part) for part in parts))
+    return Reply(result.status, tuple(candidates), tuple(_reply(part.result) for part in result.parts))
 
 
 def _reply_sent(result: Mapping[str, Any]) -> Reply:

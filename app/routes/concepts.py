@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from app.answers import ConceptOut, ConceptRef, RetirementOut, describe_concept
 from app.deps import BuildDep, describe_index
 from app.errors import problems
-from index.snapshot import Snapshot
+from index.overlay import CuratedConcepts
 from medlink.errors import UnknownConceptError
 from medlink.types import concept_id, curie
 
@@ -15,32 +15,32 @@ router = APIRouter(tags=["concepts"], responses=problems(404, 422, 503))
 @router.get("/concepts/{identifier:path}")
 def concept(identifier: str, build: BuildDep) -> ConceptOut:
     """Describe a concept by CUI, source id, CURIE or a code such as `mesh:D009203`; a retired id says so."""
-    snapshot, index = build.snapshot, describe_index(build)
-    owners = _owners(snapshot, identifier)
+    concepts, index = build.concepts, describe_index(build)
+    owners = _owners(concepts, identifier)
     if owners:
-        whole = snapshot.concept(owners[0])
-        described = describe_concept(whole, _references(snapshot, whole.broader), index)
+        whole = concepts.concept(owners[0])
+        described = describe_concept(whole, _references(concepts, whole.broader), index)
         return described.model_copy(update={"same_code": owners[1:] or None})
-    retirement = snapshot.retirement(identifier) or snapshot.retirement(concept_id(identifier))
+    retirement = concepts.retirement(identifier) or concepts.retirement(concept_id(identifier))
     if retirement is None:
         raise UnknownConceptError("no concept of the active index build has this id or code")
-    successors = _references(snapshot, retirement.successors)
+    successors = _references(concepts, retirement.successors)
     retired = RetirementOut(reason=retirement.reason, release=retirement.release, successors=successors)
     return ConceptOut(index=index, cui=retirement.id, curie=curie(retirement.id), retired=retired)
 
 
-def _owners(snapshot: Snapshot, identifier: str) -> list[str]:
+def _owners(concepts: CuratedConcepts, identifier: str) -> list[str]:
     """Return the concept of this id or CURIE, or else all concepts that carry it as a code."""
     # Some sources spell the prefix of their ids in mixed case.
     for known in (identifier, concept_id(identifier)):
-        if snapshot.concepts([known]):
+        if concepts.is_blocked(known) or concepts.concepts([known]):
             return [known]
     sab, colon, code = concept_id(identifier).partition(":")
-    return snapshot.coded(sab, code) if colon else []
+    return concepts.coded(sab, code) if colon else []
 
 
-def _references(snapshot: Snapshot, ids: tuple[str, ...]) -> list[ConceptRef]:
-    known = snapshot.concepts(ids)
+def _references(concepts: CuratedConcepts, ids: tuple[str, ...]) -> list[ConceptRef]:
+    known = concepts.concepts(ids)
     return [
         ConceptRef(cui=i, curie=curie(i), preferred_name=known[i].preferred_name if i in known else None) for i in ids
     ]

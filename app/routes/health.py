@@ -55,6 +55,7 @@ def info(build: BuildDep, settings: SettingsDep) -> Info:
     limits = {name: getattr(settings, name) for name in type(settings).model_fields if name.startswith("max_")}
     index = {key: build.manifest[key] for key in shown}
     vocabulary = {
+        "curation_revision": build.overlay.revision,
         "channels": build.linker.channels,
         "sabs": build.arrays.sabs,
         "semantic_types": build.arrays.tuis,

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 CHANNELS: dict[str, tuple[Channel, ...]] = {
     "exact": ("exact",),
     "dense": ("dense",),
+    "lexical": ("lexical",),
     "exact+dense": ("exact", "dense"),
+    "exact+dense+lexical": ("exact", "dense", "lexical"),
 }
 """Systems of an index build, by the channels that they use."""
 

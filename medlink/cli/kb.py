@@ -1,4 +1,4 @@
-"""`medlink kb build-open | load | remove | stats`."""
+"""`medlink kb build-open | load | remove | stats | curate`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,11 +8,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from medlink.cli import curate
+
 if TYPE_CHECKING:
     from medlink.kb.bulk import Progress
     from medlink.kb.load import LoadReport
 
 app = typer.Typer(no_args_is_help=True)
+app.add_typer(curate.app, name="curate", help="Correct the knowledge base without a rebuild.")
 _console = Console()
 
 

@@ -26,7 +26,8 @@ def link(
     top_k: Annotated[int, typer.Option(min=1, max=100, help="Distinct concepts a mention.")] = 5,
     semantic_types: Annotated[str, typer.Option(help="Only these types, e.g. T047,T191.")] = "",
     sabs: Annotated[str, typer.Option(help="Only concepts with a name or code there, e.g. MESH,MONDO.")] = "",
-    channels: Annotated[str, typer.Option(help="Ways to find candidates.")] = "exact,lexical,dense",
+    channels: Annotated[str, typer.Option(help="Ways to find candidates: exact, dense, lexical.")] = "exact,dense",
+    composites: Annotated[bool, typer.Option(help="Answer the parts of a mention of several concepts.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a mention.")] = False,
 ) -> None:
     """Link mentions, as `POST /link` does.
@@ -51,6 +52,7 @@ def link(
         semantic_types=frozenset(filter(None, semantic_types.split(","))),
         sabs=frozenset(filter(None, sabs.split(","))),
         channels=tuple(c for c in CHANNELS if c in chosen),
+        composites=composites,
     )
     settings = Settings()
     linker = load_active_build(settings).linker
@@ -61,7 +63,8 @@ def link(
         if as_json:
             _console.print_json(json.dumps(answer))
         else:
-            _console.print(_table(answer))
+            for part in (answer, *answer.get("parts", ())):
+                _console.print(_table(part))
 
 
 def _answers(

@@ -73,6 +73,15 @@ def writing(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """Give a connection whose queries all see the same state of the store."""
+    with engine.connect() as connection:
+        if connection.dialect.name == "postgresql":  # SQLite has no other
+            connection = connection.execution_options(isolation_level="REPEATABLE READ")
+        yield connection
+
+
 def checkpoint(engine: Engine) -> None:
     """Move what SQLite's write-ahead log holds into the database file, as far as readers let it; no-op elsewhere."""
     if engine.dialect.name != "sqlite":

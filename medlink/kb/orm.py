@@ -274,6 +274,16 @@ class Curation(Base):
     revoked_by: Mapped[str | None]
 
 
+class CurationRevision(Base):
+    """The one row that counts changes of `curation`; the migration that makes it inserts it."""
+
+    __tablename__ = "curation_revision"
+    __table_args__ = (CheckConstraint("id = 1", name="one_row"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    revision: Mapped[int]
+
+
 class ApiKey(Base):
     """A key that lets a client in; only its hash is kept."""
 

@@ -1,7 +1,7 @@
 """Reads the SQL store: whole concepts, sources, history and counts, as records of the domain."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import groupby
@@ -13,6 +13,7 @@ from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from medlink.errors import UnknownConceptError
 from medlink.kb import orm
+from medlink.kb.database import reading
 from medlink.kb.history import resolve
 from medlink.kb.records import RetiredRecord, SourceRecord
 from medlink.types import Code, Concept, Definition, Name, Retirement, SemanticType
@@ -93,7 +94,7 @@ class Repository:
         Args:
             batch: Rows fetched at a time.
         """
-        with self._snapshot() as connection, ExitStack() as cursors:
+        with reading(self._engine) as connection, ExitStack() as cursors:
 
             def groups(query: _Query) -> Iterator[tuple[str, list[_Row]]]:
                 return _groups(_stream(connection, cursors, query.order_by(query.selected_columns[0]), batch))
@@ -109,7 +110,7 @@ class Repository:
         Raises:
             UnknownConceptError: The store has no name for that id.
         """
-        with self._snapshot() as connection:
+        with reading(self._engine) as connection:
 
             def rows(query: _Query) -> list[Any]:
                 column = query.selected_columns[0]
@@ -125,7 +126,7 @@ class Repository:
     def concepts_with_code(self, sab: str, code: str) -> list[str]:
         """Return the ids of all concepts that bear a source's code; there may be several."""
         query = select(orm.Code.concept_id).where(orm.Code.sab == sab, orm.Code.code == code).distinct()
-        with self._snapshot() as connection:
+        with reading(self._engine) as connection:
             return list(connection.scalars(query.order_by(orm.Code.concept_id)))
 
     def retirements(self) -> Iterator[Retirement]:
@@ -137,7 +138,7 @@ class Repository:
         columns = [getattr(retired, f.name) for f in fields(RetiredRecord)]
         query = select(*columns).where(~exists().where(orm.Concept.id == retired.concept_id))
         ordered = query.order_by(retired.concept_id, retired.id)
-        with self._snapshot() as connection, ExitStack() as cursors:
+        with reading(self._engine) as connection, ExitStack() as cursors:
             links: dict[str, list[RetiredRecord]] = {}
             for row in connection.execute(ordered.where(exists().where(successor.successor_id == retired.concept_id))):
                 links.setdefault(row[0], []).append(RetiredRecord(*row))
@@ -147,43 +148,43 @@ class Repository:
     def trade_names(self) -> Iterator[tuple[str, str]]:
         """Stream pairs of (generic id, trade-name id) in ascending order."""
         columns = (orm.TradeName.generic_id, orm.TradeName.trade_id)
-        with self._snapshot() as connection, ExitStack() as cursors:
+        with reading(self._engine) as connection, ExitStack() as cursors:
             pairs: _Query = select(*columns).distinct().order_by(*columns)
             yield from ((generic, trade) for generic, trade in _stream(connection, cursors, pairs, _BATCH))
 
     def sources(self) -> list[SourceRecord]:
         """Return the vocabularies that the loads brought, by SAB; two loads may bring two versions of one."""
         columns = [getattr(orm.Source, f.name) for f in fields(SourceRecord)]
-        with self._snapshot() as connection:
+        with reading(self._engine) as connection:
             rows = connection.execute(select(*columns).distinct().order_by(*columns))
             return [SourceRecord(*row) for row in rows]
 
     def semantic_types(self) -> list[tuple[str, str]]:
         """Return every (TUI, name) that a concept has, by TUI."""
         columns = (orm.SemanticType.tui, orm.SemanticType.name)
-        with self._snapshot() as connection:
+        with reading(self._engine) as connection:
             return [(tui, name) for tui, name in connection.execute(select(*columns).distinct().order_by(*columns))]
 
     def sabs(self) -> list[str]:
         """Return every SAB that a name comes from."""
-        with self._snapshot() as connection:
+        with reading(self._engine) as connection:
             return list(connection.scalars(select(orm.Name.sab).distinct().order_by(orm.Name.sab)))
 
     def fingerprints(self) -> dict[str, str]:
         """Return what each load was made of, by its name; when it was made, where its input is not known."""
         load = orm.Load
         query = select(load.name, load.fingerprint, load.finished_at).order_by(load.name)
-        with self._snapshot() as connection:
+        with reading(self._engine) as connection:
             return {name: made_of or f"loaded at {at}" for name, made_of, at in connection.execute(query)}
 
     def concept_count(self) -> int:
         """Return how many concepts there are."""
-        with self._snapshot() as connection:
+        with reading(self._engine) as connection:
             return connection.scalar(select(func.count()).select_from(orm.Concept)) or 0
 
     def stats(self) -> Stats:
         """Count what the store holds."""
-        with self._snapshot() as connection:
+        with reading(self._engine) as connection:
 
             def count(column: InstrumentedAttribute[str]) -> dict[str, int]:
                 groups = select(column, func.count()).group_by(column).order_by(column)
@@ -205,13 +206,6 @@ class Repository:
                     LoadSummary(name, kind, finished, counts["rows"]) for name, kind, finished, counts in loads
                 ),
             )
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[Connection]:
-        with self._engine.connect() as connection:
-            if connection.dialect.name == "postgresql":  # SQLite has no other
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
-            yield connection
 
 
 class _Lookup:

@@ -1,37 +1,23 @@
 """Short forms that a text defines, after Schwartz and Hearst (2003), with whole long forms only."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from medlink.types import AbbreviationDefinition, Expansion, Replacement
 
 _BRACKETS = {"(": ")", "[": "]"}
+_BRACKET = re.compile(r"[()\[\]]")
 _MAX_SHORT = 10
+_QUOTES = "\"'“”‘’"
+# How far back a long form may begin; what a text full of brackets costs depends on it.
+_MAX_LONG = 300
 _TOKEN = re.compile(r"\S+")
-_LAST_TOKEN = re.compile(r"\S+\s*$")
+_LAST_TOKEN = re.compile(r"\S+\s*\Z")
 _SENTENCE_END = re.compile(r"[.!?;]\s+(?=[A-Z\"(])|\n")
 _ENUMERATION = re.compile(r"[;,]")
 # A number counts as a whole: the 1 of BRCA1 is not in "chromosome 17".
 _UNIT = re.compile(r"\d+|[^\W\d_]")
-
-
-@dataclass(frozen=True, slots=True)
-class AbbreviationDefinition:
-    """A short form with the long form that the text gives for it, both with their code-point offsets."""
-
-    short: str
-    long: str
-    short_start: int
-    short_end: int
-    long_start: int
-    long_end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """A mention with its short forms written out, and the definitions that were used."""
-
-    text: str
-    used: tuple[AbbreviationDefinition, ...] = ()
 
 
 def find_definitions(text: str) -> list[AbbreviationDefinition]:
@@ -47,18 +33,26 @@ def find_definitions(text: str) -> list[AbbreviationDefinition]:
     [('MI', 'myocardial infarction')]
     """
     found = []
-    for start, end in _bracketed(text):
-        definition = _long_before(text, start, end) or _long_inside(text, start, end)
+    spans = _bracketed(text)
+    sentences = [0, *(end.end() for end in _SENTENCE_END.finditer(text))] if spans else []
+    for start, end in spans:
+        sentence = sentences[max(bisect_left(sentences, start - 1) - 1, 0)]
+        definition = _long_before(text, start, end, sentence) or _long_inside(text, start, end)
         if definition:
             found.append(definition)
     return found
 
 
-def expand(mention: str, definitions: Sequence[AbbreviationDefinition]) -> Expansion:
+def expand(mention: str, definitions: Sequence[AbbreviationDefinition], *, at: int | None = None) -> Expansion:
     """Write out the short forms of a mention; case counts, and only whole words are short forms.
 
-    A short form beside its own long form is dropped rather than written out twice. Of several definitions of a
-    short form the first is used.
+    A short form in brackets beside its own long form is dropped rather than written out twice. Of several definitions
+    of a short form the last one before the mention is used, or the first where nothing says where the mention is.
+
+    Args:
+        mention: The mention as sent.
+        definitions: Those of one text, in its order.
+        at: Where the mention begins in that text.
 
     >>> found = find_definitions("glucose-6-phosphate dehydrogenase (G6PD) is low")
     >>> expand("G6PD deficiency", found).text
@@ -66,43 +60,73 @@ def expand(mention: str, definitions: Sequence[AbbreviationDefinition]) -> Expan
     >>> expand("glucose-6-phosphate dehydrogenase (G6PD) deficiency", found).text
     'glucose-6-phosphate dehydrogenase deficiency'
     """
-    by_short: dict[str, AbbreviationDefinition] = {}
+    in_force: dict[str, AbbreviationDefinition] = {}
     for definition in definitions:
-        by_short.setdefault(definition.short, definition)
-    used: list[AbbreviationDefinition] = []
-    text = mention
-    for definition in by_short.values():
-        if definition.long.casefold() in text.casefold():
-            shorter = _drop_bracketed(text, definition.short)
-            if shorter != text:
-                text = shorter
-                used.append(definition)
-    written_out = text
-    if by_short:
-        # One pass over all of them, so that a long form is never expanded again.
-        longest_first = sorted(by_short, key=len, reverse=True)
-        pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)"
-
-        def replace(found: re.Match[str]) -> str:
-            definition = by_short[found[0]]
-            if definition.long.casefold() in text.casefold():
-                return found[0]
-            used.append(definition)
-            return definition.long
-
-        written_out = re.sub(pattern, replace, text)
-    return Expansion(written_out, tuple(dict.fromkeys(used)))
+        earlier = at is not None and definition.short_start <= at
+        if definition.short in mention and (earlier or definition.short not in in_force):
+            in_force[definition.short] = definition
+    folded = mention.casefold()
+    used: dict[AbbreviationDefinition, None] = {}
+    replaced = []
+    # One pass over all of them, so that a long form is never expanded again.
+    for found in _short_forms(in_force).finditer(mention) if in_force else ():
+        definition = in_force[found["bracketed"] or found["bare"]]
+        if definition.long.casefold() not in folded:
+            replaced.append(Replacement(*found.span(found.lastgroup or 0), definition.long))
+        elif found["bracketed"]:
+            replaced.append(Replacement(*found.span(), ""))
+        else:
+            continue
+        used[definition] = None
+    return Expansion(_with(mention, replaced), tuple(used), tuple(replaced))
 
 
-def _drop_bracketed(text: str, short: str) -> str:
-    return re.sub(rf"\s*[(\[]\s*{re.escape(short)}\s*[)\]]", "", text)
+def origin(expansion: Expansion, start: int, end: int) -> tuple[int, int]:
+    """Return which stretch of the mention stands behind a stretch of its expansion.
+
+    What lies in a long form comes from the whole of its short form.
+
+    >>> expansion = expand("AF or gout", find_definitions("atrial fibrillation (AF)"))
+    >>> [origin(expansion, *span) for span in ((0, 6), (7, 19), (20, 22), (23, 27))]
+    [(0, 2), (0, 2), (3, 5), (6, 10)]
+    """
+    ahead = 0  # how far the expansion is ahead of the mention
+    begin, finish = start, end
+    for change in expansion.replaced:
+        new_start = change.start + ahead
+        new_end = new_start + len(change.text)
+        ahead += len(change.text) - (change.end - change.start)
+        if start >= new_end:
+            begin = start - ahead
+        elif start >= new_start:
+            begin = change.start
+        if end > new_end:
+            finish = end - ahead
+        elif end > new_start:
+            finish = change.end
+    return begin, finish
+
+
+def _short_forms(shorts: Sequence[str] | dict[str, AbbreviationDefinition]) -> re.Pattern[str]:
+    any_of = "|".join(map(re.escape, sorted(shorts, key=lambda short: (-len(short), short))))
+    return re.compile(rf"\s*[(\[]\s*(?P<bracketed>{any_of})\s*[)\]]|(?<!\w)(?P<bare>{any_of})(?!\w)")
+
+
+def _with(mention: str, replaced: Sequence[Replacement]) -> str:
+    pieces = []
+    done = 0
+    for change in replaced:
+        pieces += [mention[done : change.start], change.text]
+        done = change.end
+    return "".join([*pieces, mention[done:]])
 
 
 def _bracketed(text: str) -> list[tuple[int, int]]:
     """Return the offsets of what stands in outermost brackets; a bracket that never closes is plain text."""
     spans: list[tuple[int, int]] = []
     open_at: list[int] = []
-    for at, sign in enumerate(text):
+    for found in _BRACKET.finditer(text):
+        sign, at = found[0], found.start()
         if sign in _BRACKETS:
             open_at.append(at)
         elif open_at and sign == _BRACKETS[text[open_at[-1]]]:
@@ -113,50 +137,54 @@ def _bracketed(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _long_before(text: str, start: int, end: int) -> AbbreviationDefinition | None:
-    """Read the brackets as a short form of the words before them."""
+def _long_before(text: str, start: int, end: int, sentence: int) -> AbbreviationDefinition | None:
+    """Read the brackets as a short form of the words before them, which begin in this sentence."""
     cut = _ENUMERATION.search(text, start, end)
     short_start, short_end = _trim(text, start, cut.start() if cut else end)
     short = text[short_start:short_end]
     if not _is_short(short):
         return None
-    sentence = max((found.end() for found in _SENTENCE_END.finditer(text, 0, start - 1)), default=0)
     _, long_end = _trim(text, sentence, start - 1)
-    words = list(_TOKEN.finditer(text, sentence, long_end))[-_longest(short) :]
+    earliest = max(sentence, long_end - _MAX_LONG)
+    words = list(_TOKEN.finditer(text, earliest, long_end))[-_longest(short) :]
     starts = [at for word in words for at in _word_starts(text, word.start(), word.end())]
     return _best(text, short_start, short_end, starts, long_end)
 
 
 def _long_inside(text: str, start: int, end: int) -> AbbreviationDefinition | None:
     """Read the brackets as the long form of the word before them."""
-    before = _LAST_TOKEN.search(text, 0, start - 1)
+    # A word that fills more than this is no short form.
+    before = _LAST_TOKEN.search(text, max(0, start - 3 * _MAX_SHORT), start - 1)
     if not before:
         return None
     short_start, short_end = _trim(text, before.start(), before.end())
     cut = text.find(";", start, end)
     long_start, long_end = _trim(text, start, cut if cut >= 0 else end)
     short = text[short_start:short_end]
+    if not _is_short(short) or long_end - long_start > _MAX_LONG:
+        return None
     words = len(text[long_start:long_end].split())
     # A remark in brackets is far more common than a long form, so it must be several words and the word a real acronym.
-    if not _is_short(short) or sum(map(str.isupper, short)) * 2 < len(short) or not 2 <= words <= _longest(short):
+    if sum(map(str.isupper, short)) * 2 < len(short) or not 2 <= words <= _longest(short):
         return None
     return _best(text, short_start, short_end, [long_start], long_end)
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    while start < end and (text[start].isspace() or text[start] in "\"'“”‘’"):
+    while start < end and (text[start].isspace() or text[start] in _QUOTES):
         start += 1
-    while end > start and (text[end - 1].isspace() or text[end - 1] in "\"'“”‘’"):
+    while end > start and (text[end - 1].isspace() or text[end - 1] in _QUOTES):
         end -= 1
     return start, end
 
 
 def _is_short(text: str) -> bool:
     """Whether a string looks like a short form: up to two words, with a capital or a digit beside a letter."""
+    if not 2 <= len(text) <= _MAX_SHORT:
+        return False
     words = text.split()
     return (
-        2 <= len(text) <= _MAX_SHORT
-        and 1 <= len(words) <= 2
+        1 <= len(words) <= 2
         and text[0].isalnum()
         and any(map(str.isalpha, text))
         and all(any(sign.isupper() or sign.isdigit() for sign in word) for word in words)
@@ -170,7 +198,7 @@ def _longest(short: str) -> int:
 
 def _word_starts(text: str, start: int, end: int) -> list[int]:
     """Where a word may begin inside a token: hyphens and slashes join several."""
-    return [at for at in range(start, end) if text[at].isalnum() and (at == start or not text[at - 1].isalnum())]
+    return [at for at in range(start, end) if text[at].isalnum() and (at == 0 or not text[at - 1].isalnum())]
 
 
 def _best(
@@ -178,33 +206,35 @@ def _best(
 ) -> AbbreviationDefinition | None:
     """Choose the long form among those that begin at `starts`; None if no one can stand for the short form."""
     short = text[short_start:short_end]
+    if not starts:
+        return None
+    again = [m.start() for m in re.finditer(rf"(?<!\w){re.escape(short)}(?!\w)", text[starts[0] : long_end])]
+    after = starts[0] + again[-1] if again else -1
     units = [unit.casefold() for unit in _UNIT.findall(short)]
-    best: tuple[int, int] | None = None
-    for start in starts:
-        long = text[start:long_end]
-        if len(long) <= len(short) or re.search(rf"(?<!\w){re.escape(short)}(?!\w)", long):
-            continue
-        initials = _initials(units, long)
-        if initials is not None and (best is None or (initials, start) > best):
-            best = (initials, start)
-    if best is None:
+    initials = _initials(units, text, starts[0], long_end)
+    possible = [(initials[at], at) for at in starts if at in initials and at > after and long_end - at > len(short)]
+    if not possible:
         return None
-    return AbbreviationDefinition(short, text[best[1] : long_end], short_start, short_end, best[1], long_end)
+    start = max(possible)[1]
+    return AbbreviationDefinition(short, text[start:long_end], short_start, short_end, start, long_end)
 
 
-def _initials(units: list[str], long: str) -> int | None:
-    """How many units stand at word starts, when all are found in order and the first begins the long form."""
-    found = [
-        (unit[0].casefold(), unit.start() == 0 or not long[unit.start() - 1].isalnum()) for unit in _UNIT.finditer(long)
-    ]
-    if not units or not found or found[0][0] != units[0]:
-        return None
-    # best[i] = most word starts with the first i units placed in what was read so far.
-    best: list[int | None] = [None] * (len(units) + 1)
-    best[1] = 1
-    for unit, is_start in found[1:]:
-        for i in range(len(units), 1, -1):
-            previous, current = best[i - 1], best[i]
-            if unit == units[i - 1] and previous is not None:
-                best[i] = max(previous + is_start, -1 if current is None else current)
-    return best[-1]
+def _initials(units: Sequence[str], text: str, start: int, end: int) -> dict[int, int]:
+    """Say for every place where a long form may begin how many units can stand at word starts.
+
+    All units are found in order, and the first begins the long form. Read from the end, so that one pass serves all.
+    """
+    # best[i] = most word starts with the units from i on placed in what was read so far.
+    best: list[int | None] = [None] * len(units) + [0]
+    found: dict[int, int] = {}
+    for unit in reversed(list(_UNIT.finditer(text, start, end))):
+        at, sign = unit.start(), unit[0].casefold()
+        is_start = at == 0 or not text[at - 1].isalnum()
+        others = best[1] if units else None
+        if is_start and sign == units[0] and others is not None:
+            found[at] = 1 + others
+        for i in range(1, len(units)):
+            later, current = best[i + 1], best[i]
+            if sign == units[i] and later is not None:
+                best[i] = max(later + is_start, -1 if current is None else current)
+    return found

@@ -9,9 +9,8 @@ often coordinate ("hereditary breast and ovarian cancer" is one concept).
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-Conjunction = Literal["and", "or"]
+from medlink.types import Conjunction
 
 _TOKEN = re.compile(r"and/or\b|[/,&]|[^\s/,&]+", re.IGNORECASE)
 _CONJUNCTIONS: dict[str, Conjunction] = {"and": "and", "&": "and", "or": "or", "and/or": "or", "/": "or"}
@@ -100,15 +99,40 @@ def split_composite(text: str) -> Composite | None:
     if _SPELT_LETTERS.fullmatch(text):
         letters = tuple(Part(text[at], ((at, at + 1),)) for at in range(0, len(text), 2))
         return Composite(letters, "and")
-    if _TROUBLE.search(text) or _FIXED.search(text):
-        return None
-    segments, conjunction = _segments(text)
-    if conjunction is None or segments[0][0].lower in _NAMES_ONE:
-        return None
-    if any(word.lower in _PREPOSITIONS for segment in segments for word in segment):
+    segments, conjunction = _list(text)
+    if conjunction is None:
         return None
     parts = _left_head(segments) or _numbered(segments) or _left_modifier(segments) or _right_head(segments)
     return Composite(tuple(parts), conjunction) if parts else None
+
+
+def guess_composites(text: str) -> list[Composite]:
+    """Return ways to split a mention that are right only if every part turns out to be a name, best first.
+
+    >>> guesses = guess_composites("Duchenne and Becker muscular dystrophy")
+    >>> [[part.text for part in guess.parts] for guess in guesses]
+    [['Duchenne', 'Becker muscular dystrophy'], ['Duchenne muscular dystrophy', 'Becker muscular dystrophy']]
+    """
+    segments, conjunction = _list(text)
+    if conjunction is None:
+        return []
+    *others, last = segments
+    ways = [[_join(segment) for segment in segments]]
+    if head := last[_own_words(others[-1], last) :]:
+        ways.append([_join(segment + head, singular=True) for segment in [*others, last[: -len(head)]]])
+    return [Composite(tuple(parts), conjunction) for parts in ways]
+
+
+def _list(text: str) -> tuple[list[_Segment], Conjunction | None]:
+    """Cut a list at its commas and conjunctions; no conjunction where it is none, or one that is not for cutting."""
+    if _TROUBLE.search(text) or _FIXED.search(text):
+        return [], None
+    segments, conjunction = _segments(text)
+    if conjunction is None or segments[0][0].lower in _NAMES_ONE:
+        return [], None
+    if any(word.lower in _PREPOSITIONS for segment in segments for word in segment):
+        return [], None
+    return segments, conjunction
 
 
 def _segments(text: str) -> tuple[list[_Segment], Conjunction | None]:

@@ -1,9 +1,11 @@
 """Joins what the channels found into one list of distinct concepts."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from medlink.types import Channel, Name, Retrieval, Retrieved
+from medlink.types import Channel, Name, Pin, Retrieval, Retrieved
+
+_PINNED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +16,8 @@ class Fused:
     name: Name
     score: float
     channels: tuple[tuple[Channel, float], ...]
+    pin: Pin | None = None
+    case_mismatch: bool = False
 
 
 def fuse(retrievals: Mapping[Channel, Retrieval]) -> list[Fused]:
@@ -31,3 +35,10 @@ def fuse(retrievals: Mapping[Channel, Retrieval]) -> list[Fused]:
         Fused(concept_id, retrieved.name, retrieved.score, tuple(scores[concept_id]))
         for concept_id, retrieved in leading.items()
     ]
+
+
+def lead(fused: Sequence[Fused], pin: Pin) -> list[Fused]:
+    """Return the concepts with the pinned one first, scored as an exact name whatever channels and case say."""
+    known = next((f for f in fused if f.concept_id == pin.concept_id), None)
+    first = known or Fused(pin.concept_id, pin.name, _PINNED, ())
+    return [replace(first, score=_PINNED, case_mismatch=False, pin=pin), *(f for f in fused if f is not known)]

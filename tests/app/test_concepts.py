@@ -1,8 +1,11 @@
+from datetime import UTC, datetime
+
 import pytest
 from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
+from medlink.kb.curation import CurationState, Entry
 from medlink.types import Concept, Name
 
 
@@ -59,6 +62,29 @@ def test_a_retired_cui_says_so_and_points_to_its_successor(client):
 
 def test_a_cui_that_is_gone_says_so(client):
     assert client.get("/concepts/C0999999").json()["retired"]["successors"] == []
+
+
+def test_concepts_are_shown_as_curated(build, tmp_path):
+    rows = [
+        ("block_concept", None, "C0027051"),
+        ("add_synonym", "wheezing", "C0004096"),
+        ("block_name", "asthmatic disorder", "C0004096"),
+    ]
+    by = {"who": "ann", "why": "says so", "created_at": datetime.now(UTC)}
+    state = CurationState(3, tuple(Entry(i, *row, **by) for i, row in enumerate(rows)))
+    app = create_app(Settings(data_dir=tmp_path), build=build.curated(state))
+
+    with TestClient(app) as client:
+        asthma = client.get("/concepts/C0004096").json()
+        blocked = client.get("/concepts/umls:C0027051")
+        by_code = client.get("/concepts/mesh:D009203").json()
+        retired = client.get("/concepts/C0155626").json()["retired"]
+
+    assert asthma["index"]["curation_revision"] == 3
+    assert [name["text"] for name in asthma["names"]] == ["Asthma", "wheezing"]
+    assert (blocked.status_code, blocked.json()["code"]) == (404, "unknown_concept")
+    assert (by_code["cui"], by_code["same_code"]) == ("MONDO:0099999", None)
+    assert retired["successors"] == [{"cui": "C0027051", "curie": "umls:C0027051", "preferred_name": None}]
 
 
 @pytest.mark.parametrize(

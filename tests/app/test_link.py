@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
+from medlink.types import Concept, Name
 
 MARK = "Zyxwv Qponm"
 
@@ -26,7 +27,7 @@ def problem(response, status, code):
 def test_a_mention_goes_in_and_ranked_concepts_come_out(client, build):
     answer = post(client, {"mentions": ["heart attack"], "top_k": 2}).json()
 
-    assert answer["index"] == {"id": build.id, "curation_revision": 0, "channels": ["exact", "dense"]}
+    assert answer["index"] == {"id": build.id, "curation_revision": 0, "channels": ["exact", "dense", "lexical"]}
     (result,) = answer["results"]
     assert (result["text"], result["status"], len(result["candidates"])) == ("heart attack", "linked", 2)
     assert result["candidates"][0] == {
@@ -68,6 +69,62 @@ def test_mentions_may_be_objects_and_ids_come_back(client):
 
     assert (result["id"], result["status"]) == ("note-7", "ambiguous")
     assert result["ties"] == ["HP:0000001", "MESH:D003139"]
+
+
+def test_a_short_form_is_written_out_as_its_context_says(client):
+    context = "Myocardial infarction (MI) 🫀: the MI was old."
+    sent = {"text": "MI", "context": context, "start": 34, "end": 36}
+
+    with_context, without = post(client, {"mentions": [sent, "MI"]}).json()["results"]
+
+    assert (with_context["text"], with_context["candidates"][0]["cui"]) == ("MI", "C0027051")
+    assert with_context["expansion"] == {
+        "text": "Myocardial infarction",
+        "definitions": [
+            {"short": "MI", "long": "Myocardial infarction", "short_start": 23, "short_end": 25}
+            | {"long_start": 0, "long_end": 21}
+        ],
+    }
+    assert "expansion" not in without
+
+
+@pytest.mark.parametrize("path", ["/link", "/link/bulk"])
+def test_a_composite_is_answered_whole_and_in_parts(client, path):
+    context = "🫀 asthma or lung disease"
+    sent = {"text": context[2:], "context": context, "start": 2, "end": len(context), "id": "x"}
+
+    whole, placed = post(client, {"mentions": ["asthma and lung disease", sent]}, path).json()["results"]
+    (kept,) = post(client, {"mentions": ["asthma and lung disease"], "composites": False}, path).json()["results"]
+
+    assert {key: whole[key] for key in kept} == kept
+    assert (whole["conjunction"], placed["conjunction"]) == ("and", "or")
+    assert [part["text"] for part in whole["parts"]] == ["asthma", "lung disease"]
+    assert [part["status"] for part in whole["parts"]] == ["linked", "linked"]
+    assert whole["parts"][0]["candidates"] == post(client, {"mentions": ["asthma"]}).json()["results"][0]["candidates"]
+    assert not any("context_spans" in part for part in whole["parts"])
+    for part in placed["parts"]:
+        (here,), (there,) = part["spans"], part["context_spans"]
+        assert sent["text"][here["start"] : here["end"]] == part["text"]
+        assert context[there["start"] : there["end"]] == part["text"]
+
+
+def test_a_retired_id_is_resolved_and_said(client):
+    result, gone = post(client, {"mentions": ["C0155626", "C0999999"]}).json()["results"]
+
+    assert (result["retired_from"], result["candidates"][0]["cui"]) == ("C0155626", "C0027051")
+    assert (gone["retired_from"], gone["status"], gone["candidates"]) == ("C0999999", "nil", [])
+
+
+def test_a_short_name_that_the_mention_spells_as_a_word_is_flagged(make_build, tmp_path):
+    concept = Concept("T:1", "Acute lymphoblastic leukaemia", (Name("ALL", "T"),))
+    app = create_app(Settings(data_dir=tmp_path), build=make_build(tmp_path / "builds", [concept]))
+
+    with TestClient(app) as client:
+        upper, lower = post(client, {"mentions": ["ALL", "all"]}).json()["results"]
+
+    assert "case_mismatch" not in upper["candidates"][0]
+    assert (upper["candidates"][0]["score"], lower["candidates"][0]["score"]) == (1.0, 0.8)
+    assert lower["candidates"][0]["case_mismatch"] is True
 
 
 @pytest.mark.parametrize("path", ["/link", "/link/bulk"])

@@ -3,7 +3,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+import structlog
+from sqlalchemy import insert, text
 from starlette.testclient import TestClient
 
 from app.main import create_app
@@ -11,9 +12,12 @@ from app.serving import ActiveBuilds, load_active_build
 from app.settings import Settings
 from index.store import BuildStore
 from medlink.errors import IndexMismatchError, NoIndexError, StoreError
+from medlink.kb import orm
 from medlink.kb.builds import Builds
-from medlink.kb.database import migrate, open_engine
+from medlink.kb.curation import Curations
+from medlink.kb.database import migrate, open_engine, writing
 from medlink.manifest import read_manifest, write_manifest
+from medlink.types import LinkOptions, Mention
 
 
 @pytest.fixture
@@ -34,6 +38,22 @@ def activate(settings, make_build) -> Callable[[], str]:
         return build.id
 
     return one
+
+
+@pytest.fixture
+def curations(settings) -> Curations:
+    """Corrections in a store that knows the concepts of the builds."""
+    engine = open_engine(settings.database_url)
+    migrate(engine)
+    with writing(engine) as connection:
+        concepts = [{"id": "HP:0000001", "preferred_name": "Cold"}, {"id": "C0004096", "preferred_name": "Asthma"}]
+        connection.execute(insert(orm.Concept), concepts)
+    return Curations(engine)
+
+
+def top(build, mention: str) -> str:
+    (result,) = build.linker.link([Mention(mention)], LinkOptions(top_k=1))
+    return result.candidates[0].concept.id
 
 
 def damage(directory: Path) -> None:
@@ -142,6 +162,95 @@ def test_in_process_linking_refuses_what_is_damaged(settings, activate):
     assert BuildStore(settings.builds_dir).ids() == [active]
 
 
+BY = {"who": "ann", "why": "our own word"}
+
+
+def test_curation_is_followed_back_and_forth(settings, activate, curations):
+    builds = ActiveBuilds(settings)
+    activate()
+    builds.refresh()
+    uncurated = builds.current()
+
+    entry = curations.add_synonym("C0004096", "the wheezes", **BY)
+    builds.refresh()
+    curated = builds.current()
+    curations.undo(entry.id, who="ann")
+    builds.refresh()
+
+    assert [b.overlay.revision for b in (uncurated, curated, builds.current())] == [0, 1, 2]
+    assert top(curated, "the wheezes") == "C0004096"
+    assert curated.linker.link([Mention("the wheezes")], LinkOptions())[0].candidates[0].score == 1.0
+    assert builds.current().linker.link([Mention("the wheezes")], LinkOptions(channels=("exact",)))[0].status == "nil"
+
+
+def test_without_a_change_nothing_is_made_anew(settings, activate, curations):
+    builds = ActiveBuilds(settings)
+    activate()
+    curations.block_concept("HP:0000001", **BY)
+    builds.refresh()
+    before = builds.current()
+
+    builds.refresh()
+
+    assert builds.current() is before
+
+
+def test_corrections_lie_over_a_new_build_from_its_first_answer(settings, activate, curations):
+    curations.pin("cold", "C0004096", **BY)
+    builds = ActiveBuilds(settings)
+    for _ in range(2):
+        active = activate()
+        with structlog.testing.capture_logs() as logs:
+            builds.refresh()
+
+        # Not loaded first and curated afterwards.
+        assert [entry["event"] for entry in logs] == ["build_loaded"]
+        assert (builds.current().id, builds.current().overlay.revision) == (active, 1)
+        assert top(builds.current(), "cold") == "C0004096"
+
+
+def test_in_process_linking_is_curated(settings, activate, curations):
+    activate()
+    curations.pin("cold", "C0004096", **BY)
+
+    build = load_active_build(settings)
+
+    assert (build.overlay.revision, top(build, "cold")) == (1, "C0004096")
+
+
+def test_a_running_service_names_and_follows_the_revision(settings, activate, curations):
+    activate()
+    with TestClient(create_app(settings)) as client:
+        wait_ready(client)
+        request = {"mentions": ["cold"], "top_k": 1, "explain": True}
+        before = client.post("/link", json=request).json()
+        entry = curations.pin("cold", "C0004096", **BY)
+        wait(client, lambda response: response.json()["index"]["curation_revision"] == 1, "/info")
+        after = client.post("/link", json=request).json()
+        described = client.get("/concepts/C0004096").json()
+
+    assert before["index"]["curation_revision"] == 0
+    assert after["index"]["curation_revision"] == described["index"]["curation_revision"] == 1
+    (candidate,) = after["results"][0]["candidates"]
+    assert (candidate["cui"], after["results"][0]["status"]) == ("C0004096", "linked")
+    assert candidate["explanation"]["pin"] == {"entry": entry.id, "why": "our own word"}
+    assert "pin" not in before["results"][0]["candidates"][0]["explanation"]
+
+
+def test_a_pinned_mention_is_not_logged(settings, activate, curations):
+    activate()
+    curations.pin("what the patient said", "C0004096", who="ann", why="the patient said so")
+
+    with structlog.testing.capture_logs() as logs:
+        builds = ActiveBuilds(settings)
+        builds.refresh()
+        curations.block_concept("HP:0000001", **BY)
+        builds.refresh()
+
+    assert [entry["event"] for entry in logs] == ["build_loaded", "curation_followed"]
+    assert "patient" not in repr(logs)
+
+
 def wait_ready(client: TestClient) -> dict:
     return wait(client, lambda response: response.status_code == 200)
 
@@ -150,9 +259,9 @@ def wait_refused(client: TestClient) -> dict:
     return wait(client, lambda response: "dense.faiss" in response.text)
 
 
-def wait(client: TestClient, good: Callable) -> dict:
+def wait(client: TestClient, good: Callable, path: str = "/readyz") -> dict:
     for _ in range(200):
-        response = client.get("/readyz")
+        response = client.get(path)
         if good(response):
             return response.json()
         time.sleep(0.05)

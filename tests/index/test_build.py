@@ -27,7 +27,7 @@ def files_of(directory: Path) -> list[str]:
 def test_a_build_holds_all_that_an_answer_reads(build):
     names = set(build.manifest["files"])
 
-    assert {"dense.faiss", "concepts.sqlite", "name_concept.npy", "encoder/manifest.json"} <= names
+    assert {"dense.faiss", "lexical_codes.npy", "concepts.sqlite", "encoder/manifest.json"} <= names
     assert build.manifest["counts"] == {"concepts": 6, "names": 11, "distinct_texts": 10}
     assert build.manifest["text"] == {"encoder_text": 2, "match_key": 1}
     assert build.manifest["measured_recall"] == 1.0
@@ -93,9 +93,20 @@ def test_a_build_of_another_text_version_is_refused(directory):
         open_build(directory)
 
 
-def test_probes_notice_vectors_that_belong_to_other_names(directory):
+def test_a_build_made_before_the_lexical_channel_asks_to_be_made_again(directory):
     facts = read_manifest(directory)
-    probes = [{**facts["probes"][0], "score": 0.5}]
+    for path in directory.glob("lexical_*"):
+        path.unlink()
+    write_manifest(directory, {**facts, "format": 1, "files": describe_files(directory)})
+
+    with pytest.raises(IndexMismatchError, match="another version of medlink; run `medlink index build`"):
+        open_build(directory)
+
+
+@pytest.mark.parametrize("channel", ["dense", "lexical"])
+def test_probes_notice_rows_that_belong_to_other_names(directory, channel):
+    facts = read_manifest(directory)
+    probes = [{**facts["probes"][0], channel: 0.5}]
     write_manifest(directory, {**facts, "probes": probes})
 
     with pytest.raises(IndexMismatchError, match="1 of 1 probes"):
@@ -104,7 +115,7 @@ def test_probes_notice_vectors_that_belong_to_other_names(directory):
 
 def test_a_probe_may_differ_by_what_another_processor_computes(directory):
     facts = read_manifest(directory)
-    probes = [{**facts["probes"][0], "score": 0.9999}]
+    probes = [{**facts["probes"][0], "dense": 0.9999, "lexical": 0.9999}]
     write_manifest(directory, {**facts, "probes": probes})
 
     assert open_build(directory).id == directory.name

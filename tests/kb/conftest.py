@@ -48,8 +48,9 @@ def _empty(url: str) -> None:
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         connection.execute("UPDATE active_build SET build_id = NULL, generation = 0")
+        connection.execute("UPDATE curation_revision SET revision = 0")
         for table in reversed(Base.metadata.sorted_tables):
-            if table.name != "active_build":
+            if table.name not in ("active_build", "curation_revision"):
                 connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
 
 

@@ -1,8 +1,12 @@
+import re
+from time import process_time
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medlink.linking.abbreviations import AbbreviationDefinition, expand, find_definitions
+from medlink.linking.abbreviations import expand, find_definitions, origin
+from medlink.types import AbbreviationDefinition
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
@@ -100,3 +104,87 @@ def test_the_first_of_two_definitions_of_a_short_form_is_used():
     definitions = find_definitions("diabetes mellitus (DM), later dystrophia myotonica (DM)")
 
     assert expand("DM", definitions).text == "diabetes mellitus"
+
+
+@pytest.mark.parametrize(
+    ("at", "long"), [(0, "diabetes mellitus"), (30, "diabetes mellitus"), (60, "dystrophia myotonica")]
+)
+def test_where_the_mention_is_known_the_last_definition_before_it_is_used(at, long):
+    definitions = find_definitions("diabetes mellitus (DM), later dystrophia myotonica (DM)")
+
+    assert expand("DM", definitions, at=at).text == long
+
+
+@pytest.mark.parametrize(
+    ("mention", "expanded", "sources"),
+    [
+        ("AF", "atrial fibrillation", [(0, 2)] * 19),
+        ("a AF", "a atrial fibrillation", [(0, 1), (1, 2), *[(2, 4)] * 19]),
+        (
+            "atrial fibrillation (AF) b",
+            "atrial fibrillation b",
+            [*((at, at + 1) for at in range(19)), (24, 25), (25, 26)],
+        ),
+    ],
+)
+def test_each_character_of_an_expansion_has_its_source_in_the_mention(mention, expanded, sources):
+    expansion = expand(mention, find_definitions("atrial fibrillation (AF)"))
+
+    assert expansion.text == expanded
+    assert [origin(expansion, at, at + 1) for at in range(len(expanded))] == sources
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["AF", "DM", "(AF)", "atrial fibrillation", "x", "😀", "DM-AF"])).map(" ".join))
+def test_the_source_of_what_was_not_replaced_is_itself(mention):
+    expansion = expand(mention, find_definitions("atrial fibrillation (AF) and diabetes mellitus (DM)"))
+
+    sources = [origin(expansion, at, at + 1) for at in range(len(expansion.text))]
+
+    assert sources == sorted(sources)
+    replaced = {(change.start, change.end) for change in expansion.replaced}
+    for character, (start, end) in zip(expansion.text, sources, strict=True):
+        assert (start, end) in replaced or mention[start:end] == character
+
+
+def slow_initials(units: list[str], places: list[tuple[str, bool]]) -> int | None:
+    """How many units stand at word starts at best, by trying every place for every unit."""
+    if not units:
+        return 0
+    found = [
+        rest + is_start
+        for at, (sign, is_start) in enumerate(places)
+        if sign == units[0] and (rest := slow_initials(units[1:], places[at + 1 :])) is not None
+    ]
+    return max(found, default=None)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from(["ab", "ba", "a", "b", "1", "b-a", "ab1"]), min_size=1, max_size=6).map(" ".join),
+    st.sampled_from(["AB", "BA", "AAB", "A1", "ABA1"]),
+)
+def test_the_long_form_is_the_one_that_trying_all_would_choose(before, short):
+    units = re.findall(r"\d+|[a-z]", short.lower())
+    places = [(m.start(), m[0], m.start() == 0 or not before[m.start() - 1].isalnum())
+              for m in re.finditer(r"\d+|[a-z]", before)]  # fmt: skip
+    words = [m.start() for m in re.finditer(r"\S+", before)][-min(len(short) + 5, 2 * len(short)) :]
+    possible = []
+    for at, (start, sign, is_start) in enumerate(places):
+        if is_start and start >= words[0] and sign == units[0] and len(before) - start > len(short):
+            rest = slow_initials(units[1:], [(s, b) for _, s, b in places[at + 1 :]])
+            possible += [] if rest is None else [(1 + rest, start)]
+
+    found = pairs(f"{before} ({short})")
+
+    assert found == ([(short, before[max(possible)[1] :])] if possible else [])
+
+
+@pytest.mark.parametrize("text", ["x(AB)" * 4000, "a-b-c-d-" * 100 + "(AB) " * 2000, "(" * 20_000, "AB(a b)" * 2800])
+def test_a_text_of_nothing_but_brackets_takes_no_quadratic_time(text):
+    begun = process_time()
+    find_definitions(text[:1000])
+    tenth = process_time() - begun
+    find_definitions(text[:10_000])
+
+    assert process_time() - begun < 40 * tenth + 1

@@ -3,6 +3,7 @@ import random
 import pytest
 
 from medlink.errors import NotCalibratedError, UnknownValueError
+from medlink.linking.linker import Linker
 from medlink.types import Concept, LinkOptions, Mention, Name
 
 
@@ -42,7 +43,7 @@ def test_concepts_that_share_the_best_name_are_a_reported_tie(build):
     assert ids(result)[:2] == ["HP:0000001", "MESH:D003139"]
 
 
-@pytest.mark.parametrize("channels", [("exact", "dense"), ("exact",), ("dense",)])
+@pytest.mark.parametrize("channels", [("exact", "dense"), ("exact",), ("dense",), ("lexical",)])
 def test_a_tie_is_reported_however_few_concepts_are_asked_for(build, channels):
     (result,) = link(build, "cold", top_k=1, channels=channels)
 
@@ -110,12 +111,28 @@ def test_suppressed_names_answer_only_when_asked(build):
 
 
 def test_a_channel_that_the_build_lacks_is_left_out(build):
-    with_lexical = link(build, "asthma", channels=("exact", "lexical", "dense"))
-    without = link(build, "asthma", channels=("exact", "dense"))
+    linker = Linker({"dense": build.dense}, build.snapshot)
+    mentions = [Mention("asthma")]
+
+    with_lexical = linker.link(mentions, LinkOptions(channels=("dense", "lexical")))
+    without = linker.link(mentions, LinkOptions(channels=("dense",)))
 
     assert with_lexical == without
-    with pytest.raises(UnknownValueError, match="valid: exact, dense"):
-        link(build, "asthma", channels=("lexical",))
+    with pytest.raises(UnknownValueError, match="valid: dense"):
+        linker.link(mentions, LinkOptions(channels=("lexical",)))
+
+
+def test_the_lexical_channel_answers_when_asked_for(build):
+    (alone,) = link(build, "atsma disorder", channels=("lexical",))
+    (beside,) = link(build, "heart atack", channels=("exact", "dense", "lexical"))
+
+    assert (ids(alone)[0], alone.candidates[0].name.text) == ("C0004096", "asthmatic disorder")
+    assert [channel for channel, _ in alone.candidates[0].channels] == ["lexical"]
+    assert [channel for channel, _ in beside.candidates[0].channels] == ["dense", "lexical"]
+
+
+def test_exact_and_dense_are_the_channels_unless_others_are_asked_for(build):
+    assert link(build, "astma") == link(build, "astma", channels=("exact", "dense"))
 
 
 @pytest.mark.parametrize("filters", [{"semantic_types": frozenset({"T999"})}, {"sabs": frozenset({"MSHH"})}])
@@ -153,3 +170,41 @@ def test_five_distinct_concepts_come_back_under_a_filter(make_build, tmp_path):
     assert ids(unfiltered)[0] == "A:1"
     assert len(set(ids(filtered))) == 5
     assert all(i.startswith("B:") for i in ids(filtered))
+
+
+@pytest.mark.parametrize("text", ["C0027051", "umls:C0027051"])
+def test_a_mention_that_is_a_concept_id_is_that_concept(build, text):
+    before, result, after = link(build, "asthma", text, "cold")
+
+    assert (result.status, ids(result), result.retired_from) == ("linked", ["C0027051"], None)
+    assert result.candidates[0].name.text == "Myocardial infarction"
+    assert (before, after) == tuple(link(build, "asthma", "cold"))
+
+
+@pytest.mark.parametrize("text", ["C0155626", "umls:C0155626"])
+def test_a_retired_id_is_answered_by_its_successor_and_says_so(build, text):
+    (result,) = link(build, text)
+
+    assert (result.status, ids(result), result.retired_from) == ("linked", ["C0027051"], "C0155626")
+
+
+def test_an_id_that_is_gone_without_a_successor_says_so(build):
+    (result,) = link(build, "C0999999")
+
+    assert (result.status, result.reason, result.candidates) == ("nil", "no_candidate", ())
+    assert result.retired_from == "C0999999"
+
+
+def test_filters_hold_for_ids_too(build):
+    kept, lost = (link(build, "C0155626", semantic_types=frozenset({tui}))[0] for tui in ("T047", "T184"))
+
+    assert ids(kept) == ["C0027051"]
+    assert (lost.status, lost.reason, lost.nearest.concept.id) == ("nil", "filtered_out", "C0027051")
+    with pytest.raises(UnknownValueError, match="valid: "):
+        link(build, "C0155626", sabs=frozenset({"MSHH"}))
+
+
+def test_what_only_looks_like_an_id_is_a_mention_like_any_other(build):
+    (result,) = link(build, "C9999999", channels=("exact",))
+
+    assert (result.status, result.reason, result.retired_from) == ("nil", "no_candidate", None)

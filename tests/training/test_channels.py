@@ -82,6 +82,20 @@ def test_the_strict_protocol_keeps_them_apart_and_takes_nil_for_an_answer(source
     assert found["exact+dense"][0] == 1
 
 
+def test_under_the_strict_protocol_the_document_defines_short_forms_and_the_linker_splits(source):
+    short = document("heart attack (HA) HA", ("HA", (ATTACK,)))
+    both = document("asthma and lung disease", ("asthma and lung disease", (ASTHMA, ("MONDO:0005087",))))
+    one = document("asthma and lung disease", ("asthma and lung disease", (ASTHMA,)))
+
+    assert ranks(source, "strict", list(questions_as_written([short, both, one])))["exact"] == [1, 1, 0]
+
+
+def test_texts_that_a_protocol_has_split_itself_are_not_split_again(source):
+    asked = [Question(TEXT.mentions[0], ("asthma and lung disease",))]
+
+    assert ranks(source, "dictionary", asked)["exact"] == [0]
+
+
 def test_names_of_the_build_and_its_ids_are_known(source):
     assert [bool(names) for names in source.exact(["Heart Attack", "heart attacks"], 1)] == [True, False]
     assert source.known(["MESH:D001249", "UMLS:C0027051", "MESH:D000000"]) == {"MESH:D001249", "UMLS:C0027051"}

@@ -1,0 +1,75 @@
+"""Mentions that are a concept id: answered by that concept, or by what became of it."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from medlink.types import (
+    Candidate,
+    Concept,
+    ConceptSource,
+    LinkOptions,
+    LinkResult,
+    Mention,
+    Relation,
+    Retirement,
+    Retriever,
+    concept_id,
+)
+
+_ID = re.compile(r"C\d{7}|[A-Za-z][\w.-]*:[^\s:]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """What an id stands for: its concept, or the successors, if any, of one that is no longer in use."""
+
+    concepts: tuple[Concept, ...]
+    retirement: Retirement | None = None
+
+
+def identify(texts: Iterable[str], source: ConceptSource) -> dict[str, Identified]:
+    """Return what each text stands for that is an id or CURIE of a concept, now or once."""
+    spelt = {text: (text, concept_id(text)) for text in texts if _ID.fullmatch(text)}
+    live = source.concepts(sorted({id_ for ids in spelt.values() for id_ in ids}))
+    found: dict[str, Identified] = {}
+    for text, ids in spelt.items():
+        own = [live[id_] for id_ in dict.fromkeys(ids) if id_ in live]
+        retirement = None if own else source.retirement(ids[0]) or source.retirement(ids[1])
+        if own:
+            found[text] = Identified((own[0],))
+        elif retirement:
+            successors = source.concepts(retirement.successors)
+            found[text] = Identified(tuple(successors[id_] for id_ in sorted(successors)), retirement)
+    return found
+
+
+def answer_by_id(mention: Mention, found: Identified, exact: Retriever, options: LinkOptions) -> LinkResult:
+    """Return the concepts that an id stands for, by their preferred names, as far as the filters let them answer."""
+    retired = found.retirement
+    whole = LinkOptions(top_k=options.top_k, include_suppressed=True)
+    candidates = _candidates(found, exact, options)
+    if candidates:
+        ties = tuple(c.concept.id for c in candidates) if len(candidates) > 1 else ()
+        result = LinkResult(mention, "ambiguous" if ties else "linked", candidates[: options.top_k], ties=ties)
+    elif beyond := _candidates(found, exact, whole):
+        result = LinkResult(mention, "nil", reason="filtered_out", nearest=beyond[0])
+    else:
+        result = LinkResult(mention, "nil", reason="no_candidate")
+    return replace(result, retired_from=retired.id) if retired else result
+
+
+def _candidates(found: Identified, exact: Retriever, options: LinkOptions) -> tuple[Candidate, ...]:
+    # The exact channel knows which names a filter lets through.
+    retrievals = exact.search([concept.preferred_name for concept in found.concepts], options)
+    relation: Relation = "broader" if found.retirement and found.retirement.reason == "RB" else "exact"
+    owned = [
+        (concept, retrieved)
+        for concept, retrieval in zip(found.concepts, retrievals, strict=True)
+        for retrieved in retrieval.found
+        if retrieved.concept_id == concept.id
+    ]
+    return tuple(
+        Candidate(rank, concept, r.name, r.score, (("exact", r.score),), relation=relation)
+        for rank, (concept, r) in enumerate(owned, start=1)
+    )
