@@ -176,7 +176,7 @@ def model_card(facts: Mapping[str, Any]) -> str:
 
 Turns a name into a unit vector of {facts["dim"]} numbers. Written by `medlink train export`.
 
-- Made from {base["model"]} (licence: {base["licence"]}; sha256 of its weights: {base["sha256"]}).
+- Made from {base["model"]} (licence: {base["licence"]}; sha256 of the checkpoint: {base["sha256"]}).
 - What was changed: the network was written down as an ONNX graph without its pooler, positions beyond
   {facts["max_length"]} were left out, weights are {facts["weights"]}. It computes in fp32.{cuts}
 - Reads {case} text, {facts["max_length"]} tokens at most; pooling: {facts["pooling"]}.
