@@ -1,7 +1,9 @@
-"""The only two text functions, both versioned: what the encoder reads, and what the exact channel compares."""
+"""The two text forms, both versioned: what the encoder reads, and what the exact channel compares."""
 
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 ENCODER_TEXT_VERSION = 2
 MATCH_KEY_VERSION = 1
@@ -21,6 +23,7 @@ _GREEK = dict(
 _LONE_GREEK = re.compile(f"(?<![\u0370-\u03ff\u1f00-\u1fff])[{''.join(_GREEK)}](?![\u0300-\u03ff\u1f00-\u1fff])")
 _POSSESSIVE = re.compile(r"(?<=\w)'s?(?!\w)")
 _ASCII_SEPARATORS = re.compile(r"(?:[^\w+%]|_)+", re.ASCII)
+_ASCII_BLANKS = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in "+%")}
 # The accents of Latin, Greek and Cyrillic. Marks of other scripts are vowels and voicing, not decoration.
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 
@@ -54,13 +57,48 @@ def match_key(text: str) -> str:
     >>> match_key("Crohn’s  Disease®"), match_key("crohn disease"), match_key("CD4+"), match_key("#")
     ('crohn disease', 'crohn disease', 'cd4+', '')
     """
-    # Before NFKC, which would spell the trade mark sign as the letters TM and take an acute accent apart;
-    # and after it, since it takes other letters apart into an apostrophe.
-    folded = unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS).casefold()
-    bare = _POSSESSIVE.sub("", unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", folded))))
-    if bare.isascii():
-        return _ASCII_SEPARATORS.sub(" ", bare).strip()
-    return " ".join("".join(c if _counts(c) else " " for c in bare).split())
+    for step in MATCH_KEY_STEPS.values():
+        text = step(text)
+    return text
+
+
+def _without_signs(text: str) -> str:
+    # Before NFKC, which would spell the trade mark sign as the letters TM and take an acute accent apart.
+    return text.translate(_SIGNS)
+
+
+def _one_form(text: str) -> str:
+    # NFKC takes other letters apart into an apostrophe.
+    return unicodedata.normalize("NFKC", text).translate(_SIGNS)
+
+
+def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
+
+
+def _without_possessive(text: str) -> str:
+    return _POSSESSIVE.sub("", text) if "'" in text else text
+
+
+def _words_only(text: str) -> str:
+    if text.isascii():
+        return " ".join(text.translate(_ASCII_BLANKS).split())
+    return " ".join("".join(c if _counts(c) else " " for c in text).split())
+
+
+MATCH_KEY_STEPS: Mapping[str, Callable[[str], str]] = MappingProxyType(
+    {
+        "signs": _without_signs,
+        "letter forms": _one_form,
+        "case": str.casefold,
+        "accents": _without_accents,
+        "possessive": _without_possessive,
+        "punctuation": _words_only,
+    }
+)
+"""What `match_key` does, in order, by the names that an explanation calls it."""
 
 
 def _counts(character: str) -> bool:
