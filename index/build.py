@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from index import snapshot
 from index.arrays import NameArraysWriter
 from index.dense import DenseWriter
+from index.facts import FactsWriter
 from index.lexical import LexicalWriter
 from index.recipes import choose_recipe
-from index.snapshot import SnapshotWriter
+from index.snapshot import Snapshot, SnapshotWriter
 from index.store import ENCODER, FORMAT, TEXT_VERSIONS, BuildStore, checked_manifest, open_build, probe_scores
+from index.words import write_words
 from medlink.encoders import load_encoder
 from medlink.errors import IndexMismatchError, StoreError
 from medlink.kb.records import SourceRecord
@@ -111,15 +113,17 @@ class _Texts:
 
 
 def _write_concepts(content: Content, directory: Path, encoder: Encoder, progress: Progress) -> _Texts:
-    """Write snapshot, arrays and trigrams in one pass, and give each distinct encoder text a row."""
+    """Write all but the vectors, the concepts read in one pass, and give each distinct encoder text a row."""
     writer = SnapshotWriter(directory / snapshot.FILE)
     arrays = NameArraysWriter()
+    facts = FactsWriter()
     lexical = LexicalWriter()
     rows: dict[str, int] = {}
     row_of_name, lexical_row_of_name = array("i"), array("i")
     for concept in content.concepts:
         writer.add(concept)
         arrays.add(concept)
+        facts.add(concept)
         for name in concept.names:
             text = encoder_text(name.text, lowercase=encoder.lowercase)
             row_of_name.append(rows.setdefault(text, len(rows)))
@@ -133,6 +137,9 @@ def _write_concepts(content: Content, directory: Path, encoder: Encoder, progres
         raise StoreError("the store holds no names; run `medlink kb load` first")
     arrays.save(directory)
     lexical.save(directory, np.array(lexical_row_of_name, np.int32))
+    written = Snapshot(directory / snapshot.FILE)
+    facts.save(directory, np.array(written.name_counts(), np.int32))
+    write_words(directory, written.distinct_loose_keys())
     progress("read", writer.concepts, writer.concepts)
     counts = {"concepts": writer.concepts, "names": writer.names, "distinct_texts": len(rows)}
     return _Texts(list(rows), np.array(row_of_name, np.int32), counts)

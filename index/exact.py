@@ -1,19 +1,25 @@
-"""The exact channel: concepts that own a name with the mention's match key; never depends on vectors."""
+"""The exact channel: concepts that own a mention's string, or else a variant of it; never depends on vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from index.arrays import NameArrays
 from index.overlay import AddedNames, Overlay
 from index.snapshot import NameRow, Snapshot
 from medlink.linking.letter_case import is_short_form
+from medlink.loose_key import loose_key
 from medlink.text import match_key
 from medlink.types import LinkOptions, Retrieval, Retrieved
 
 SCORE = 1.0
+LOOSE_SCORE = 0.95
+"""Of a name with the mention's loose key only: a variant, not the string itself."""
 
 
 class ExactRetriever:
-    """Looks mentions up by match key; every concept that owns the string comes back."""
+    """Looks mentions up by match key, and by loose key those that no name answers that way.
+
+    Every concept that owns the string comes back.
+    """
 
     def __init__(self, *, arrays: NameArrays, snapshot: Snapshot, added: AddedNames | None = None) -> None:
         self._arrays = arrays
@@ -26,24 +32,41 @@ class ExactRetriever:
 
     def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:
         """Return, for each mention, all concepts with that name, those first whose preferred name it is."""
-        keys = [match_key(mention) for mention in mentions]
-        rows = self._rows(sorted({key for key in keys if key}), options)
-        ids = self._snapshot.concept_ids(sorted({r.concept for named in rows.values() for r in named}))
-        return [
-            Retrieval(_best_names(mention, rows.get(key, []), ids)) for mention, key in zip(mentions, keys, strict=True)
-        ]
+        rows, scores = self._strict(mentions, options), dict.fromkeys(mentions, SCORE)
+        for mention, variants in self._loose([m for m in rows if not rows[m]], options).items():
+            rows[mention], scores[mention] = variants, LOOSE_SCORE
+        ids = self._snapshot.concept_ids(sorted({row.concept for named in rows.values() for row in named}))
+        return [Retrieval(_best_names(mention, rows[mention], scores[mention], ids)) for mention in mentions]
 
-    def _rows(self, keys: Sequence[str], options: LinkOptions) -> dict[str, list[NameRow]]:
-        rows = self._snapshot.names_by_key(keys)
+    def _strict(self, mentions: Sequence[str], options: LinkOptions) -> dict[str, list[NameRow]]:
+        keys = {mention: match_key(mention) for mention in mentions}
+        added = self._added.by_key if self._added else None
+        return self._rows(keys, self._snapshot.names_by_key, added, options)
+
+    def _loose(self, mentions: Sequence[str], options: LinkOptions) -> dict[str, list[NameRow]]:
+        keys = {mention: loose_key(mention) for mention in mentions}
+        added = self._added.by_loose_key if self._added else None
+        return self._rows(keys, self._snapshot.names_by_loose_key, added, options)
+
+    def _rows(
+        self,
+        keys: dict[str, str],
+        built: Callable[[Sequence[str]], dict[str, list[NameRow]]],
+        added: Callable[[str, LinkOptions], list[NameRow]] | None,
+        options: LinkOptions,
+    ) -> dict[str, list[NameRow]]:
+        """Return, for each mention, the names under its key that may answer."""
+        asked = sorted({key for key in keys.values() if key})
+        rows = built(asked)
         allowed = self._arrays.allowed(options)
         if allowed is not None:
-            rows = {key: [r for r in named if allowed[r.number]] for key, named in rows.items()}
-        if not self._added:
-            return rows
-        return {key: rows.get(key, []) + self._added.by_key(key, options) for key in keys}
+            rows = {key: [row for row in named if allowed[row.number]] for key, named in rows.items()}
+        if added:
+            rows = {key: rows.get(key, []) + added(key, options) for key in asked}
+        return {mention: rows.get(key, []) for mention, key in keys.items()}
 
 
-def _best_names(mention: str, rows: list[NameRow], ids: dict[int, str]) -> tuple[Retrieved, ...]:
+def _best_names(mention: str, rows: list[NameRow], score: float, ids: dict[int, str]) -> tuple[Retrieved, ...]:
     best: dict[int, NameRow] = {}
     short = is_short_form(mention)
 
@@ -53,5 +76,5 @@ def _best_names(mention: str, rows: list[NameRow], ids: dict[int, str]) -> tuple
 
     for row in sorted(rows, key=order):
         best.setdefault(row.concept, row)
-    found = [Retrieved(ids[row.concept], row.name, SCORE, row.is_preferred) for row in best.values()]
+    found = [Retrieved(ids[row.concept], row.name, score, row.is_preferred) for row in best.values()]
     return tuple(sorted(found, key=lambda r: (not r.is_preferred, r.concept_id)))

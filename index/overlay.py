@@ -1,7 +1,7 @@
 """What curation lays over a build: added names, blocked names and concepts, pinned mentions. A value, never changed."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from index.arrays import Bools, NameArrays
 from index.snapshot import NameRow, Snapshot
-from medlink.errors import UnknownConceptError
 from medlink.kb.curation import Action, CurationState, Entry, curated_key
+from medlink.loose_key import loose_key
 from medlink.text import encoder_text, match_key
-from medlink.types import Concept, Encoder, LinkOptions, Name, Pin, Retirement, Retrieved, Retriever
+from medlink.types import Encoder, LinkOptions, Name, Pin, Retrieved, Retriever
 
 SAB = "CURATION"
 """Source of the names that curation added; their code is the number of the entry."""
@@ -46,20 +46,30 @@ class AddedNames:
         self.vector_of_text = dict(zip(texts, vectors, strict=True))
         self._arrays = arrays
         self._concepts = np.array([row.concept for row in rows], np.int64)
-        self._by_key: dict[str, list[int]] = {}
-        for i, row in enumerate(rows):
-            self._by_key.setdefault(match_key(row.name.text), []).append(i)
+        self._by_key = _places(match_key(row.name.text) for row in rows)
+        self._by_loose_key = _places(loose_key(row.name.text) for row in rows)
+        self._by_concept = _places(concept_ids)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def by_key(self, key: str, options: LinkOptions) -> list[NameRow]:
         """Return the names under a match key that may answer."""
-        places = self._by_key.get(key)
+        return self._answering(self._by_key.get(key), options)
+
+    def by_loose_key(self, key: str, options: LinkOptions) -> list[NameRow]:
+        """Return the names under a loose key that may answer."""
+        return self._answering(self._by_loose_key.get(key), options)
+
+    def _answering(self, places: Sequence[int] | None, options: LinkOptions) -> list[NameRow]:
         if not places:
             return []
         may = self.allowed(options)
         return [self.rows[i] for i in places if may is None or may[i]]
+
+    def of(self, concept_id: str, options: LinkOptions) -> list[NameRow]:
+        """Return the names given to one concept that may answer."""
+        return self._answering(self._by_concept.get(concept_id), options)
 
     def allowed(self, options: LinkOptions) -> Bools | None:
         """Return whether each name may answer, which depends on its concept alone; None when all may."""
@@ -93,6 +103,13 @@ class AddedNames:
         return sorted(best.values(), key=lambda r: (-r.score, r.concept_id))[: options.top_k]
 
 
+def _places(values: Iterable[str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, value in enumerate(values):
+        places.setdefault(value, []).append(place)
+    return places
+
+
 class Pins:
     """Which concept a mention is pinned to; `pins` are by curated key, each with the number of its concept."""
 
@@ -121,6 +138,8 @@ class Overlay:
     pins: Pins
     blocked_names: frozenset[int]
     blocked_concepts: frozenset[str]
+    renamed: Mapping[str, Name]
+    """What concepts are called whose preferred name is blocked, by id: by the first name left, or else by the id."""
 
 
 class CurableRetriever(Retriever, Protocol):
@@ -150,27 +169,41 @@ def lay_over(
         of_action.setdefault(entry.action, []).append(entry)
     blocked = snapshot.names_of(_concept_ids(of_action.get("block_concept", [])))
     names = snapshot.names_of(sorted(set(_concept_ids(state.entries)) - set(blocked)))
-    hidden = _blocked_names(of_action.get("block_name", []), snapshot, names)
-    hidden |= {row.number for rows in blocked.values() for row in rows}
+    banned = _blocked_names(of_action.get("block_name", []), snapshot, names)
+    hidden = {row.number for rows in (banned, *blocked.values()) for row in rows}
     curated = arrays.without(hidden)
     added = _added_names(of_action.get("add_synonym", []), names, curated, encoder, before)
-    pins = Pins(_pins(of_action.get("pin_mention", []), names), curated)
-    return Overlay(state.revision, curated, added, pins, frozenset(hidden), frozenset(blocked))
+    renamed = _renamed([row.concept for row in banned if row.is_preferred], snapshot, hidden, added)
+    pins = Pins(_pins(of_action.get("pin_mention", []), names, renamed), curated)
+    return Overlay(state.revision, curated, added, pins, frozenset(hidden), frozenset(blocked), renamed)
 
 
 def _concept_ids(entries: Sequence[Entry]) -> list[str]:
     return sorted({entry.concept_id for entry in entries if entry.concept_id is not None})
 
 
-def _blocked_names(entries: Sequence[Entry], snapshot: Snapshot, names: _Names) -> set[int]:
+def _blocked_names(entries: Sequence[Entry], snapshot: Snapshot, names: _Names) -> list[NameRow]:
     keys = [(entry, curated_key(entry.text or "")) for entry in entries]
     everywhere = snapshot.names_by_key(sorted({key[0] for entry, key in keys if entry.concept_id is None}))
-    return {
-        row.number
+    return [
+        row
         for entry, key in keys
         for row in (everywhere.get(key[0], ()) if entry.concept_id is None else names.get(entry.concept_id, ()))
         if curated_key(row.name.text) == key
-    }
+    ]
+
+
+def _renamed(
+    concepts: Sequence[int], snapshot: Snapshot, hidden: Collection[int], added: AddedNames
+) -> dict[str, Name]:
+    ids = snapshot.concept_ids(sorted(set(concepts)))
+    renamed = {}
+    for concept_id, rows in snapshot.names_of(sorted(ids.values())).items():
+        own = [row.name for row in rows if row.number not in hidden]
+        new = [row.name for row in added.of(concept_id, LinkOptions())]
+        left = sorted([*own, *new], key=lambda name: name.suppressed)
+        renamed[concept_id] = left[0] if left else Name(concept_id, SAB, language="")
+    return renamed
 
 
 def _added_names(
@@ -190,9 +223,14 @@ def _added_names(
     return AddedNames(rows, [concept_id for _, concept_id, _, _ in held], texts, vectors, arrays)
 
 
-def _pins(entries: Sequence[Entry], names: _Names) -> dict[tuple[str, str], tuple[int, Pin]]:
+def _pins(
+    entries: Sequence[Entry], names: _Names, renamed: Mapping[str, Name]
+) -> dict[tuple[str, str], tuple[int, Pin]]:
     return {
-        curated_key(text): (preferred.concept, Pin(concept_id, preferred.name, entry.id, entry.why))
+        curated_key(text): (
+            preferred.concept,
+            Pin(concept_id, renamed.get(concept_id, preferred.name), entry.id, entry.why),
+        )
         for entry, concept_id, text, preferred in _held(entries, names)
     }
 
@@ -202,42 +240,3 @@ def _held(entries: Sequence[Entry], names: _Names) -> Iterator[tuple[Entry, str,
     for entry in entries:
         if entry.concept_id is not None and entry.text is not None and entry.concept_id in names:
             yield entry, entry.concept_id, entry.text, names[entry.concept_id][0]
-
-
-class CuratedConcepts:
-    """The concepts of a build as curation leaves them."""
-
-    def __init__(self, snapshot: Snapshot, overlay: Overlay) -> None:
-        self._snapshot = snapshot
-        self._overlay = overlay
-
-    def concepts(self, ids: Sequence[str]) -> dict[str, Concept]:
-        """Return concepts by id, without their names; ids that are not there or blocked are left out."""
-        return self._snapshot.concepts([i for i in ids if i not in self._overlay.blocked_concepts])
-
-    def concept(self, concept_id: str) -> Concept:
-        """Return one concept with all its names, the added ones last.
-
-        Raises:
-            UnknownConceptError: No concept has this id, or it is blocked.
-        """
-        if concept_id in self._overlay.blocked_concepts:
-            raise UnknownConceptError("curation blocks the concept of this id")
-        concept = self._snapshot.concept(concept_id)
-        own = self._snapshot.names_of([concept_id])[concept_id] if self._overlay.blocked_names else []
-        blocked = {row.name for row in own if row.number in self._overlay.blocked_names}
-        added = self._overlay.added
-        new = (row.name for row, owner in zip(added.rows, added.concept_ids, strict=True) if owner == concept_id)
-        return replace(concept, names=(*(name for name in concept.names if name not in blocked), *new))
-
-    def coded(self, sab: str, code: str) -> list[str]:
-        """Return the ids of all concepts that carry a code and are not blocked, in order."""
-        return [i for i in self._snapshot.coded(sab, code) if i not in self._overlay.blocked_concepts]
-
-    def retirement(self, concept_id: str) -> Retirement | None:
-        """Return what became of a retired id, or None if it was never retired."""
-        return self._snapshot.retirement(concept_id)
-
-    def is_blocked(self, concept_id: str) -> bool:
-        """Say whether curation blocks a concept."""
-        return concept_id in self._overlay.blocked_concepts

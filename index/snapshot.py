@@ -3,12 +3,13 @@
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from medlink.errors import UnknownConceptError
+from medlink.loose_key import loose_key
 from medlink.text import match_key
 from medlink.types import Code, Concept, Definition, Name, Retirement, SemanticType
 
@@ -16,19 +17,21 @@ FILE = "concepts.sqlite"
 _SCHEMA = """
 CREATE TABLE concept (number INTEGER PRIMARY KEY, id TEXT NOT NULL, preferred TEXT NOT NULL, facts TEXT NOT NULL);
 CREATE TABLE name (number INTEGER PRIMARY KEY, concept INTEGER NOT NULL, text TEXT NOT NULL, key TEXT NOT NULL,
-    sab TEXT NOT NULL, tty TEXT NOT NULL, language TEXT NOT NULL, code TEXT NOT NULL, suppressed INTEGER NOT NULL,
-    preferred INTEGER NOT NULL);
+    loose TEXT NOT NULL, sab TEXT NOT NULL, tty TEXT NOT NULL, language TEXT NOT NULL, code TEXT NOT NULL,
+    suppressed INTEGER NOT NULL, preferred INTEGER NOT NULL);
 CREATE TABLE code (sab TEXT NOT NULL, code TEXT NOT NULL, concept INTEGER NOT NULL);
 CREATE TABLE retired (id TEXT PRIMARY KEY, successors TEXT NOT NULL, reason TEXT NOT NULL, release TEXT NOT NULL);
 """
 _INDEXES = """
 CREATE UNIQUE INDEX concept_id ON concept (id);
 CREATE INDEX name_key ON name (key);
+CREATE INDEX name_loose ON name (loose);
 CREATE INDEX name_concept ON name (concept);
 CREATE INDEX code_code ON code (code, sab);
 """
 # SQLite takes at most 32,766 bound values; a few hundred is as fast.
 _SLICE = 500
+_KEY, _LOOSE = 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +64,16 @@ class SnapshotWriter:
         number = self.concepts
         row = (number, concept.id, concept.preferred_name, json.dumps(facts, ensure_ascii=False))
         self._connection.execute("INSERT INTO concept VALUES (?,?,?,?)", row)
+        # Several sources may have the same string, and a loose key takes its time.
+        keys = {text: (match_key(text), loose_key(text)) for text in {name.text for name in concept.names}}
         self._connection.executemany(
-            "INSERT INTO name VALUES (?,?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO name VALUES (?,?,?,?,?,?,?,?,?,?,?)",
             (
                 (
                     self.names + i,
                     number,
                     n.text,
-                    match_key(n.text),
+                    *keys[n.text],
                     n.sab,
                     n.tty,
                     n.language,
@@ -105,22 +110,16 @@ class Snapshot:
 
     def names_by_key(self, keys: Sequence[str]) -> dict[str, list[NameRow]]:
         """Return the names under each match key, in name order; keys without names are left out."""
-        found: dict[str, list[NameRow]] = {}
-        for row in self._in("SELECT * FROM name WHERE key IN", keys):
-            found.setdefault(row[3], []).append(_name_row(row))
-        for rows in found.values():
-            rows.sort(key=lambda r: r.number)
-        return found
+        return _by_column(_KEY, self._in("SELECT * FROM name WHERE key IN", keys))
+
+    def names_by_loose_key(self, keys: Sequence[str]) -> dict[str, list[NameRow]]:
+        """Return the names under each loose key, in name order; keys without names are left out."""
+        return _by_column(_LOOSE, self._in("SELECT * FROM name WHERE loose IN", keys))
 
     def names_of(self, ids: Sequence[str]) -> dict[str, list[NameRow]]:
         """Return the names of concepts by id, preferred first; ids that are not there are left out."""
         query = "SELECT name.*,concept.id FROM concept JOIN name ON name.concept = concept.number WHERE concept.id IN"
-        found: dict[str, list[NameRow]] = {}
-        for row in self._in(query, ids):
-            found.setdefault(row[-1], []).append(_name_row(row[:-1]))
-        for rows in found.values():
-            rows.sort(key=lambda r: r.number)
-        return found
+        return _by_column(-1, self._in(query, ids))
 
     def names(self, numbers: Sequence[int]) -> dict[int, NameRow]:
         """Return names by number."""
@@ -129,6 +128,23 @@ class Snapshot:
     def concept_ids(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return concept ids by number."""
         return dict(self._in("SELECT number,id FROM concept WHERE number IN", numbers))
+
+    def concept_numbers(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return concept numbers by id; ids that are not there are left out."""
+        return dict(self._in("SELECT id,number FROM concept WHERE id IN", ids))
+
+    def name_counts(self) -> list[int]:
+        """Return how many distinct match keys the names of each concept have, by number."""
+        query = (
+            "SELECT (SELECT COUNT(DISTINCT key) FROM name WHERE name.concept = concept.number)"
+            " FROM concept ORDER BY number"
+        )
+        return [row[0] for row in self._connection.execute(query)]
+
+    def distinct_loose_keys(self) -> Iterator[str]:
+        """Yield one loose key for each distinct match key; two may be the same."""
+        query = "SELECT MIN(loose) FROM name WHERE key <> '' GROUP BY key"
+        return (row[0] for row in self._connection.execute(query))
 
     def concepts(self, ids: Sequence[str]) -> dict[str, Concept]:
         """Return concepts by id, without their names; ids that are not there are left out."""
@@ -178,8 +194,18 @@ class Snapshot:
         return row
 
 
+def _by_column(column: int, rows: Iterable[tuple[Any, ...]]) -> dict[str, list[NameRow]]:
+    """Gather names under what one column of their rows says, in name order."""
+    found: dict[str, list[NameRow]] = {}
+    for row in rows:
+        found.setdefault(row[column], []).append(_name_row(row))
+    for names in found.values():
+        names.sort(key=lambda name: name.number)
+    return found
+
+
 def _name_row(row: tuple[Any, ...]) -> NameRow:
-    number, concept, text, _key, sab, tty, language, code, suppressed, preferred = row
+    number, concept, text, _key, _loose, sab, tty, language, code, suppressed, preferred, *_ = row
     return NameRow(number, concept, Name(text, sab, tty, language, code, bool(suppressed)), bool(preferred))
 
 

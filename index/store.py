@@ -9,24 +9,28 @@ from typing import Any
 
 from index import snapshot
 from index.arrays import NameArrays
+from index.concepts import CuratedConcepts
 from index.dense import DenseRetriever
 from index.exact import ExactRetriever
+from index.facts import Facts
 from index.lexical import LexicalRetriever
-from index.overlay import CurableRetriever, CuratedConcepts, Overlay, lay_over
+from index.overlay import CurableRetriever, Overlay, lay_over
 from index.recipes import Recipe
 from index.snapshot import Snapshot
+from index.words import Words
 from medlink.encoders import load_encoder
 from medlink.encoders.onnx import available_cores
 from medlink.errors import EncoderError, IndexMismatchError, UnknownValueError
 from medlink.kb.curation import CurationState
 from medlink.linking.linker import Linker
+from medlink.loose_key import LOOSE_KEY_VERSION
 from medlink.manifest import find_damage, read_manifest
 from medlink.text import ENCODER_TEXT_VERSION, MATCH_KEY_VERSION
 from medlink.types import Channel, Encoder, LinkOptions
 
-FORMAT = 2
+FORMAT = 3
 ENCODER = "encoder"
-TEXT_VERSIONS = {"encoder_text": ENCODER_TEXT_VERSION, "match_key": MATCH_KEY_VERSION}
+TEXT_VERSIONS = {"encoder_text": ENCODER_TEXT_VERSION, "match_key": MATCH_KEY_VERSION, "loose_key": LOOSE_KEY_VERSION}
 _UNFINISHED = ".tmp-"
 _PROBED: tuple[Channel, ...] = ("dense", "lexical")
 # Another processor may compute a cosine a little differently, and a step of its rounding more.
@@ -54,11 +58,12 @@ class IndexBuild:
     def curated(self, state: CurationState) -> "IndexBuild":
         """Return the same build under these corrections instead of the present ones; both can be used side by side."""
         overlay = lay_over(state, self.snapshot, self.arrays, self.encoder, before=self.overlay)
-        return replace(self, **_under(overlay, self.snapshot, self.retrievers))
+        return replace(self, **_under(overlay, self.concepts.under(overlay), self.retrievers))
 
 
-def _under(overlay: Overlay, snapshot: Snapshot, retrievers: Mapping[Channel, CurableRetriever]) -> dict[str, Any]:
-    concepts = CuratedConcepts(snapshot, overlay)
+def _under(
+    overlay: Overlay, concepts: CuratedConcepts, retrievers: Mapping[Channel, CurableRetriever]
+) -> dict[str, Any]:
     curated = {channel: retriever.under(overlay) for channel, retriever in retrievers.items()}
     return {"overlay": overlay, "concepts": concepts, "linker": Linker(curated, concepts, overlay.pins)}
 
@@ -71,17 +76,7 @@ def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
             with, the text versions differ from this code's, or a probe is answered differently.
     """
     facts = checked_manifest(directory)
-    try:
-        encoder = load_encoder(directory / ENCODER, threads=threads)
-    except (EncoderError, UnknownValueError) as error:
-        # Clients of the service see this text; where builds lie is not their business.
-        reason = str(error).replace(str(directory / ENCODER), ENCODER)
-        raise IndexMismatchError(f"index build {directory.name}: {reason}") from error
-    if encoder.fingerprint != facts["encoder"]["fingerprint"]:
-        raise IndexMismatchError(
-            f"index build {directory.name} was made with encoder {facts['encoder']['fingerprint'][:12]} and holds"
-            f" encoder {encoder.fingerprint[:12]}; run `medlink index build`"
-        )
+    encoder = _own_encoder(directory, facts, threads)
     shot = Snapshot(directory / snapshot.FILE)
     arrays = NameArrays(directory)
     dense = DenseRetriever(
@@ -97,6 +92,8 @@ def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
         "dense": dense,
         "lexical": LexicalRetriever(directory, arrays=arrays, snapshot=shot),
     }
+    overlay = lay_over(CurationState(), shot, arrays, encoder)
+    concepts = CuratedConcepts(shot, Facts(directory), Words(directory), overlay)
     build = IndexBuild(
         id=directory.name,
         manifest=facts,
@@ -105,10 +102,25 @@ def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
         arrays=arrays,
         dense=dense,
         retrievers=retrievers,
-        **_under(lay_over(CurationState(), shot, arrays, encoder), shot, retrievers),
+        **_under(overlay, concepts, retrievers),
     )
     _check_probes(build)
     return build
+
+
+def _own_encoder(directory: Path, facts: Mapping[str, Any], threads: int | None) -> Encoder:
+    try:
+        encoder = load_encoder(directory / ENCODER, threads=threads)
+    except (EncoderError, UnknownValueError) as error:
+        # Clients of the service see this text; where builds lie is not their business.
+        reason = str(error).replace(str(directory / ENCODER), ENCODER)
+        raise IndexMismatchError(f"index build {directory.name}: {reason}") from error
+    if encoder.fingerprint != facts["encoder"]["fingerprint"]:
+        raise IndexMismatchError(
+            f"index build {directory.name} was made with encoder {facts['encoder']['fingerprint'][:12]} and holds"
+            f" encoder {encoder.fingerprint[:12]}; run `medlink index build`"
+        )
+    return encoder
 
 
 def checked_manifest(directory: Path) -> dict[str, Any]:

@@ -111,6 +111,15 @@ class Concept:
 
 
 @dataclass(frozen=True, slots=True)
+class ConceptFacts:
+    """How common and how broad a concept is: names of different match keys, concepts below it, and directly below."""
+
+    names: int
+    descendants: int
+    children: int
+
+
+@dataclass(frozen=True, slots=True)
 class Retirement:
     """What became of a concept id: merged into or replaced by `successors`, or gone when there is none."""
 
@@ -142,7 +151,7 @@ class LinkOptions:
 class Retrieved:
     """One concept that a channel found for a mention, with the name that it was found by.
 
-    `score` is a similarity, higher is better; 1.0 is an exact name.
+    `score` is a similarity, higher is better; in the exact channel, 1.0 is the name itself and less a variant of it.
     """
 
     concept_id: str
@@ -293,6 +302,15 @@ class ConceptSource(Protocol):
 
     def concepts(self, ids: Sequence[str]) -> dict[str, Concept]:
         """Return concepts by id, without their names; ids that are not there are left out."""
+
+    def answering(self, ids: Sequence[str], options: LinkOptions) -> dict[str, Name]:
+        """Return, by concept, the first name that the options let answer; concepts without one are left out."""
+
+    def facts(self, ids: Sequence[str]) -> dict[str, ConceptFacts]:
+        """Return what is known of concepts by id; ids that are not there are left out."""
+
+    def rarity(self, words: Sequence[str]) -> NDArray[np.float64]:
+        """Return, for words as the loose key has them, how rare each is among the names; higher is rarer."""
 
     def retirement(self, concept_id: str) -> Retirement | None:
         """Return what became of a retired id, or None if it was never retired."""

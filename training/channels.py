@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from medlink.client import Client, MentionJson
 from medlink.corpora.ids import candidate_ids, spellings
+from medlink.text import match_key
 from medlink.types import Channel, Code, LinkOptions, LinkResult, Mention
 from training.protocols import CandidateIds, as_names
 from training.strict import Answer
@@ -72,8 +73,12 @@ class ChannelSource:
         self._encoder = encoder or str(manifest["encoder"]["fingerprint"])[:12]
 
     def exact(self, texts: Sequence[str], k: int) -> list[list[frozenset[str]]]:
-        """Answer a text that is a name of the build, and no other."""
-        return self._rank(texts, k, ("exact",))
+        """Answer a text that is a name of the build, and no other, be it a variant of a name."""
+        replies = self._ask([Mention(text) for text in texts], k, ("exact",), False)
+        return [
+            as_names(c for c in reply.candidates if match_key(c.name) == match_key(text))
+            for text, reply in zip(texts, replies, strict=True)
+        ]
 
     def systems(self, protocol: str, added: Mapping[str, frozenset[str]]) -> Iterator[System]:
         """Yield one system after another.

@@ -19,12 +19,15 @@ from medlink.types import (
 
 _ID = re.compile(r"C\d{7}|[A-Za-z][\w.-]*:[^\s:]+")
 
+_SCORE = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Identified:
     """What an id stands for: its concept, or the successors, if any, of one that is no longer in use."""
 
     concepts: tuple[Concept, ...]
+    source: ConceptSource
     retirement: Retirement | None = None
 
 
@@ -37,39 +40,33 @@ def identify(texts: Iterable[str], source: ConceptSource) -> dict[str, Identifie
         own = [live[id_] for id_ in dict.fromkeys(ids) if id_ in live]
         retirement = None if own else source.retirement(ids[0]) or source.retirement(ids[1])
         if own:
-            found[text] = Identified((own[0],))
+            found[text] = Identified((own[0],), source)
         elif retirement:
             successors = source.concepts(retirement.successors)
-            found[text] = Identified(tuple(successors[id_] for id_ in sorted(successors)), retirement)
+            found[text] = Identified(tuple(successors[id_] for id_ in sorted(successors)), source, retirement)
     return found
 
 
-def answer_by_id(mention: Mention, found: Identified, exact: Retriever, options: LinkOptions) -> LinkResult:
-    """Return the concepts that an id stands for, by their preferred names, as far as the filters let them answer."""
+def answer_by_id(mention: Mention, found: Identified, _exact: Retriever, options: LinkOptions) -> LinkResult:
+    """Return the concepts that an id stands for, each by its first name that the filters let answer."""
     retired = found.retirement
     whole = LinkOptions(top_k=options.top_k, include_suppressed=True)
-    candidates = _candidates(found, exact, options)
+    candidates = _candidates(found, options)
     if candidates:
         ties = tuple(c.concept.id for c in candidates) if len(candidates) > 1 else ()
         result = LinkResult(mention, "ambiguous" if ties else "linked", candidates[: options.top_k], ties=ties)
-    elif beyond := _candidates(found, exact, whole):
+    elif beyond := _candidates(found, whole):
         result = LinkResult(mention, "nil", reason="filtered_out", nearest=beyond[0])
     else:
         result = LinkResult(mention, "nil", reason="no_candidate")
     return replace(result, retired_from=retired.id) if retired else result
 
 
-def _candidates(found: Identified, exact: Retriever, options: LinkOptions) -> tuple[Candidate, ...]:
-    # The exact channel knows which names a filter lets through.
-    retrievals = exact.search([concept.preferred_name for concept in found.concepts], options)
+def _candidates(found: Identified, options: LinkOptions) -> tuple[Candidate, ...]:
+    names = found.source.answering([concept.id for concept in found.concepts], options)
     relation: Relation = "broader" if found.retirement and found.retirement.reason == "RB" else "exact"
-    owned = [
-        (concept, retrieved)
-        for concept, retrieval in zip(found.concepts, retrievals, strict=True)
-        for retrieved in retrieval.found
-        if retrieved.concept_id == concept.id
-    ]
+    answering = [concept for concept in found.concepts if concept.id in names]
     return tuple(
-        Candidate(rank, concept, r.name, r.score, (("exact", r.score),), relation=relation)
-        for rank, (concept, r) in enumerate(owned, start=1)
+        Candidate(rank, concept, names[concept.id], _SCORE, (("exact", _SCORE),), relation=relation)
+        for rank, concept in enumerate(answering, start=1)
     )

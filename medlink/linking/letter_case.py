@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from medlink.english import singular
 from medlink.linking.fusion import Fused
 from medlink.text import match_key
 
@@ -71,10 +72,20 @@ def _in_capitals(text: str) -> bool:
 
 
 def _written(mention: Sequence[str], name: Sequence[str]) -> list[str]:
-    """Return how a mention spells a name, each time that its words, folded, are the name's or their plural."""
+    """Return how a mention spells a name, each time that its words, folded, are the name's or their plural.
+
+    A mention that has the same letters and digits in other words spells it as a whole: "il6" is IL-6.
+    """
     if not name:
         return []
     folded = [word.casefold() for word in name]
-    forms = (folded, [*folded[:-1], f"{folded[-1]}s"])
     windows = (mention[at : at + len(name)] for at in range(len(mention) - len(name) + 1))
-    return ["".join(window) for window in windows if [word.casefold() for word in window] in forms]
+    found = ["".join(window) for window in windows if _is_number_of([word.casefold() for word in window], folded)]
+    whole = "".join(mention)
+    return found or ([whole] if whole.casefold() == "".join(folded) else [])
+
+
+def _is_number_of(words: Sequence[str], name: Sequence[str]) -> bool:
+    """Say whether words are a name or its plural."""
+    *before, last = words
+    return before == name[:-1] and name[-1] in {last, last.removesuffix("s"), singular(last)}
