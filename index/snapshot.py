@@ -122,6 +122,10 @@ class Snapshot:
             rows.sort(key=lambda r: r.number)
         return found
 
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """Stream the number and text of every name, in the order of their numbers."""
+        yield from self._connection.execute("SELECT number,text FROM name ORDER BY number")
+
     def names(self, numbers: Sequence[int]) -> dict[int, NameRow]:
         """Return names by number."""
         return {row[0]: _name_row(row) for row in self._in("SELECT * FROM name WHERE number IN", numbers)}
