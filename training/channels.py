@@ -51,6 +51,7 @@ class ChannelSource:
         longest_context: Most characters of context that it takes.
         label: What rows call its names; its sources if empty.
         encoder: What rows call its encoder; its fingerprint if empty.
+        revision: Revision of its curation; 0 if it is as it was built.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class ChannelSource:
         longest_context: int,
         label: str = "",
         encoder: str = "",
+        revision: int = 0,
     ) -> None:
         self.known = known
         self.label = label or "+".join(source["sab"] for source in manifest["sources"])
@@ -70,6 +72,7 @@ class ChannelSource:
         self._ask = ask
         self._longest_context = longest_context
         self._encoder = encoder or str(manifest["encoder"]["fingerprint"])[:12]
+        self._facts = _facts(manifest, revision)
 
     def exact(self, texts: Sequence[str], k: int) -> list[list[frozenset[str]]]:
         """Answer a text that is a name of the build, and no other."""
@@ -83,13 +86,13 @@ class ChannelSource:
             added: Must be empty.
 
         Raises:
-            ValueError: There are names to add, which a build never takes.
+            ValueError: There are names to add, which a build never takes; see `scratch`.
         """
         if added:
             raise ValueError("nothing can be added to an index build")
         for name, channels in self._chosen.items():
             encoder = self._encoder if "dense" in channels else None
-            yield System(name, encoder, self._asked(channels, protocol))
+            yield System(name, encoder, self._asked(channels, protocol), self._facts)
 
     def _asked(self, channels: Sequence[Channel], protocol: str) -> Ranks:
         def rank(texts: Sequence[str], k: int) -> list[list[frozenset[str]]]:
@@ -126,9 +129,15 @@ def of_build(
         codes = (s.split(":", 1) for s in spelt if ":" in s)
         return bool(build.concepts.concepts(spelt)) or any(build.concepts.coded(*code) for code in codes)
 
-    known = _those(there)
     return ChannelSource(
-        chosen, build.manifest, ask, known, longest_context=longest_context, label=label, encoder=encoder
+        chosen,
+        build.manifest,
+        ask,
+        _those(there),
+        longest_context=longest_context,
+        label=label,
+        encoder=encoder,
+        revision=build.overlay.revision,
     )
 
 
@@ -148,10 +157,22 @@ def of_service(
         return any(concept is not None and concept["preferred_name"] for concept in concepts)
 
     info = client.info()
-    longest = int(info["limits"]["max_context_chars"])
     return ChannelSource(
-        chosen, info["index"], ask, _those(there), longest_context=longest, label=label, encoder=encoder
+        chosen,
+        info["index"],
+        ask,
+        _those(there),
+        longest_context=int(info["limits"]["max_context_chars"]),
+        label=label,
+        encoder=encoder,
+        revision=int(info["index"]["curation_revision"]),
     )
+
+
+def _facts(manifest: Mapping[str, Any], revision: int) -> dict[str, Any]:
+    """Return what else decides the answers, where there is anything else: corrections, a learned fusion."""
+    fusion = manifest.get("fusion")
+    return {**({"curation": revision} if revision else {}), **({"fusion": fusion["fingerprint"]} if fusion else {})}
 
 
 def _those(there: Callable[[str], bool]) -> Callable[[Collection[str]], Collection[str]]:
@@ -159,15 +180,13 @@ def _those(there: Callable[[str], bool]) -> Callable[[Collection[str]], Collecti
 
 
 def _reply(result: LinkResult) -> Reply:
-    candidates = (
-        CandidateIds(c.name.text, c.score, candidate_ids(c.concept.id, c.concept.codes)) for c in result.candidates
-    )
+    candidates = (CandidateIds(c.name.text, candidate_ids(c.concept.id, c.concept.codes)) for c in result.candidates)
     return Reply(result.status, tuple(candidates), tuple(_reply(part.result) for part in result.parts))
 
 
 def _reply_sent(result: Mapping[str, Any]) -> Reply:
     candidates = (
-        CandidateIds(c["matched_name"], c["score"], candidate_ids(c["cui"], [Code(**code) for code in c["codes"]]))
+        CandidateIds(c["matched_name"], candidate_ids(c["cui"], [Code(**code) for code in c["codes"]]))
         for c in result.get("candidates", ())
     )
     parts = result.get("parts") or ()
