@@ -37,7 +37,7 @@ class Reply:
 
 
 Ask = Callable[[Sequence[Mention], int, Sequence[Channel], bool], Sequence[Reply]]
-"""Takes mentions, k, channels, and whether the linker is to split composites itself."""
+"""Takes mentions, k, channels, and whether the mentions are as written: if not, they lost their case and were split."""
 
 
 class ChannelSource:
@@ -104,7 +104,7 @@ class ChannelSource:
         return asked_by(protocol, rank, link, self._longest_context)
 
     def _rank(self, texts: Sequence[str], k: int, channels: Sequence[Channel]) -> list[list[frozenset[str]]]:
-        # The protocols that ask by text have split the composites themselves.
+        # The protocols that ask by text have put it in lower case and split the composites themselves.
         replies = self._ask([Mention(text) for text in texts], k, channels, False)
         return [as_names(reply.candidates) for reply in replies]
 
@@ -119,8 +119,8 @@ def of_build(
 ) -> ChannelSource:
     """Answer in this process."""
 
-    def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], composites: bool) -> list[Reply]:
-        options = LinkOptions(top_k=k, channels=tuple(channels), composites=composites)
+    def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], as_written: bool) -> list[Reply]:
+        options = LinkOptions(top_k=k, channels=tuple(channels), composites=as_written, case=as_written)
         results = build.linker.link(mentions, options)
         return [_reply(result) for result in results]
 
@@ -144,10 +144,10 @@ def of_build(
 def of_service(
     client: Client, chosen: Mapping[str, Sequence[Channel]], *, label: str = "", encoder: str = ""
 ) -> ChannelSource:
-    """Answer over HTTP, as any other client would be answered."""
+    """Answer over HTTP, as any other client would be answered: a service always takes case as it comes."""
 
-    def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], composites: bool) -> list[Reply]:
-        options = {"channels": list(channels), "include": ["codes"], "composites": composites}
+    def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], as_written: bool) -> list[Reply]:
+        options = {"channels": list(channels), "include": ["codes"], "composites": as_written}
         reply = client.link_bulk([_sent(mention) for mention in mentions], top_k=k, **options)
         return [_reply_sent(result) for result in reply["results"]]
 

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from medlink.corpora.records import LabeledMention
 from medlink.encoders.hashing import HashingEncoder
 from medlink.types import Code, Concept, LinkOptions, Mention, Name
+from training.protocols import Question
 from training.scratch import ScratchBuilds, ScratchSource, with_names
 
 TABLE = """id,name,sab,codes
@@ -122,3 +124,16 @@ def test_systems_answer_over_the_release_and_over_added_names_only_when_there_ar
         ("dense", "tiny"),
         ("fused", "tiny"),
     ]
+
+
+@pytest.mark.parametrize(("protocol", "rank"), [("dictionary", 1), ("strict", 2)])
+def test_capitals_that_the_protocol_took_away_are_not_missed(release, folder, encoder_dir, protocol, rank):
+    # As a word "als" is not ALS, and "als als" is near enough to come first.
+    release.write_text("id,name,sab\nMESH:D000690,ALS,MESH\nMESH:D000001,als als,MESH\n")
+    builds = ScratchBuilds(release, folder, encoder_dir)
+    source = ScratchSource(builds, {"dense": ("dense",)}, longest_context=100, label="ours")
+    mention = LabeledMention("1", 0, 3, "als", "Disease", (("MESH:D000690",),))
+
+    (system,) = source.systems(protocol, {})
+
+    assert system.ranks([Question(mention, ("als",))], 5) == [rank]
