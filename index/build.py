@@ -17,6 +17,7 @@ from index.dense import DenseWriter
 from index.facts import FactsWriter
 from index.lexical import LexicalWriter
 from index.recipes import choose_recipe
+from index.reuse import KnownVectors
 from index.snapshot import Snapshot, SnapshotWriter
 from index.store import ENCODER, FORMAT, TEXT_VERSIONS, BuildStore, checked_manifest, open_build, probe_scores
 from index.words import write_words
@@ -55,9 +56,20 @@ def build_index(
     *,
     recipe: str = "auto",
     threads: int | None = None,
+    reuse: Sequence[Path] = (),
     progress: Progress = lambda stage, done, total: None,
 ) -> str:
     """Write, verify and publish an index build, and return its id; a failure leaves nothing published.
+
+    Args:
+        content: What goes into it.
+        encoder_dir: The encoder, which is copied into the build.
+        store: Where the build goes.
+        recipe: How vectors are laid out, or `auto`.
+        threads: Of the encoder and of the search; the cores that this process may use when left out.
+        reuse: Directories of earlier builds, the likeliest first. Texts that they have are not encoded again where
+            `index.reuse` finds the vectors to be the same; the build is what it would be without.
+        progress: Told how far it is.
 
     Raises:
         StoreError: There is no name to index.
@@ -71,7 +83,8 @@ def build_index(
     try:
         texts = _write_concepts(content, unfinished, encoder, progress)
         chosen = choose_recipe(recipe, len(texts.distinct))
-        _write_vectors(texts, unfinished, DenseWriter(chosen, encoder.dim), encoder, progress)
+        known = KnownVectors(reuse, encoder, texts.row_of_text)
+        _write_vectors(texts, unfinished, DenseWriter(chosen, encoder.dim), known, progress)
         shutil.copytree(encoder_dir, unfinished / ENCODER)
         facts = {
             "format": FORMAT,
@@ -80,6 +93,7 @@ def build_index(
             "loads": dict(content.loads),
             "sources": [asdict(source) for source in content.sources],
             "counts": texts.counts,
+            "reused_vectors": len(known),
             "encoder": {"fingerprint": encoder.fingerprint, "dim": encoder.dim, "lowercase": encoder.lowercase},
             "text": TEXT_VERSIONS,
             "recipe": asdict(chosen),
@@ -108,6 +122,7 @@ def is_current(store: BuildStore, build_id: str, content: Content, encoder_dir: 
 @dataclass(frozen=True, slots=True)
 class _Texts:
     distinct: list[str]
+    row_of_text: dict[str, int]
     row_of_name: NDArray[np.int32]
     counts: dict[str, int]
 
@@ -142,14 +157,16 @@ def _write_concepts(content: Content, directory: Path, encoder: Encoder, progres
     write_words(directory, written.distinct_loose_keys())
     progress("read", writer.concepts, writer.concepts)
     counts = {"concepts": writer.concepts, "names": writer.names, "distinct_texts": len(rows)}
-    return _Texts(list(rows), np.array(row_of_name, np.int32), counts)
+    return _Texts(list(rows), rows, np.array(row_of_name, np.int32), counts)
 
 
-def _write_vectors(texts: _Texts, directory: Path, writer: DenseWriter, encoder: Encoder, progress: Progress) -> None:
+def _write_vectors(
+    texts: _Texts, directory: Path, writer: DenseWriter, known: KnownVectors, progress: Progress
+) -> None:
     total = len(texts.distinct)
     progress("encode", 0, total)
     for start in range(0, total, _ENCODE_TOGETHER):
-        writer.add(encoder.encode(texts.distinct[start : start + _ENCODE_TOGETHER]).vectors)
+        writer.add(known.vectors(texts.distinct[start : start + _ENCODE_TOGETHER], start))
         progress("encode", min(start + _ENCODE_TOGETHER, total), total)
     writer.save(directory, texts.row_of_name)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import faiss
 import numpy as np
@@ -66,10 +67,7 @@ class DenseRetriever:
         snapshot: Snapshot,
         threads: int = 1,
     ) -> None:
-        try:
-            self._index = faiss.read_index(str(directory / FILE), faiss.IO_FLAG_MMAP_IFC)
-        except RuntimeError as error:
-            raise IndexMismatchError(f"{FILE} cannot be read; run `medlink index build`") from error
+        self._index = _read(directory)
         if self._index.d != encoder.dim:
             raise IndexMismatchError(f"{FILE} has {self._index.d} dimensions, its encoder {encoder.dim}")
         self._recipe = recipe
@@ -190,6 +188,38 @@ class DenseRetriever:
             stored = self._index.reconstruct_batch(np.maximum(near[part], 0).ravel())
             cosines[part] = _cosines(vectors[part, None, :], stored.reshape(*near[part].shape, -1))
         return np.where(near < 0, -np.inf, cosines)
+
+
+class StoredVectors:
+    """The vectors of a build by row, as its encoder gave them.
+
+    Args:
+        directory: The build.
+        recipe: Its recipe, which must be lossless.
+
+    Raises:
+        IndexMismatchError: The file of the vectors cannot be read.
+    """
+
+    def __init__(self, directory: Path, recipe: Recipe) -> None:
+        if not recipe.lossless:
+            raise ValueError(f"recipe {recipe.name} does not keep vectors as they were added")
+        self._index = _read(directory)
+        behind = map_ragged(directory, ROWS)
+        self.row_of_name: NDArray[np.int32] = np.empty(len(behind.values), np.int32)
+        """The row of each name of the build, (names,)."""
+        self.row_of_name[behind.values] = np.repeat(np.arange(len(behind), dtype=np.int32), behind.lengths)
+
+    def take(self, rows: NDArray[np.int32]) -> Vectors:
+        """Return the vectors of rows, (n, dim)."""
+        return np.asarray(self._index.reconstruct_batch(rows.astype(np.int64)))
+
+
+def _read(directory: Path) -> Any:  # noqa: ANN401  # FAISS has no types
+    try:
+        return faiss.read_index(str(directory / FILE), faiss.IO_FLAG_MMAP_IFC)
+    except RuntimeError as error:
+        raise IndexMismatchError(f"{FILE} cannot be read; run `medlink index build`") from error
 
 
 def _parts(queries: int, numbers_each: int) -> Iterator[slice]:

@@ -21,6 +21,11 @@ class Recipe:
     recall: float = 1.0
     """Least share of the true ten nearest that a build must find, or it is refused."""
 
+    @property
+    def lossless(self) -> bool:
+        """Whether the vectors are kept as they were added, bit for bit."""
+        return self.factory.endswith("Flat")
+
 
 RECIPES = {
     recipe.name: recipe

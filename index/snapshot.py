@@ -121,6 +121,10 @@ class Snapshot:
         query = "SELECT name.*,concept.id FROM concept JOIN name ON name.concept = concept.number WHERE concept.id IN"
         return _by_column(-1, self._in(query, ids))
 
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """Stream the number and text of every name, in the order of their numbers."""
+        yield from self._connection.execute("SELECT number,text FROM name ORDER BY number")
+
     def names(self, numbers: Sequence[int]) -> dict[int, NameRow]:
         """Return names by number."""
         return {row[0]: _name_row(row) for row in self._in("SELECT * FROM name WHERE number IN", numbers)}

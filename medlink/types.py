@@ -140,6 +140,8 @@ class LinkOptions:
     channels: tuple[Channel, ...] = DEFAULT_CHANNELS
     include_suppressed: bool = False
     composites: bool = True
+    case: bool = True
+    """Whether capitals mean anything; not where mentions were put in lower case before they came."""
 
     @property
     def filtered(self) -> bool:

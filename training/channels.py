@@ -38,7 +38,7 @@ class Reply:
 
 
 Ask = Callable[[Sequence[Mention], int, Sequence[Channel], bool], Sequence[Reply]]
-"""Takes mentions, k, channels, and whether the linker is to split composites itself."""
+"""Takes mentions, k, channels, and whether the mentions are as written: if not, they lost their case and were split."""
 
 
 class ChannelSource:
@@ -52,6 +52,7 @@ class ChannelSource:
         longest_context: Most characters of context that it takes.
         label: What rows call its names; its sources if empty.
         encoder: What rows call its encoder; its fingerprint if empty.
+        revision: Revision of its curation; 0 if it is as it was built.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ChannelSource:
         longest_context: int,
         label: str = "",
         encoder: str = "",
+        revision: int = 0,
     ) -> None:
         self.known = known
         self.label = label or "+".join(source["sab"] for source in manifest["sources"])
@@ -71,6 +73,7 @@ class ChannelSource:
         self._ask = ask
         self._longest_context = longest_context
         self._encoder = encoder or str(manifest["encoder"]["fingerprint"])[:12]
+        self._facts = _facts(manifest, revision)
 
     def exact(self, texts: Sequence[str], k: int) -> list[list[frozenset[str]]]:
         """Answer a text that is a name of the build, and no other, be it a variant of a name."""
@@ -88,13 +91,13 @@ class ChannelSource:
             added: Must be empty.
 
         Raises:
-            ValueError: There are names to add, which a build never takes.
+            ValueError: There are names to add, which a build never takes; see `scratch`.
         """
         if added:
             raise ValueError("nothing can be added to an index build")
         for name, channels in self._chosen.items():
             encoder = self._encoder if "dense" in channels else None
-            yield System(name, encoder, self._asked(channels, protocol))
+            yield System(name, encoder, self._asked(channels, protocol), self._facts)
 
     def _asked(self, channels: Sequence[Channel], protocol: str) -> Ranks:
         def rank(texts: Sequence[str], k: int) -> list[list[frozenset[str]]]:
@@ -106,7 +109,7 @@ class ChannelSource:
         return asked_by(protocol, rank, link, self._longest_context)
 
     def _rank(self, texts: Sequence[str], k: int, channels: Sequence[Channel]) -> list[list[frozenset[str]]]:
-        # The protocols that ask by text have split the composites themselves.
+        # The protocols that ask by text have put it in lower case and split the composites themselves.
         replies = self._ask([Mention(text) for text in texts], k, channels, False)
         return [as_names(reply.candidates) for reply in replies]
 
@@ -121,8 +124,8 @@ def of_build(
 ) -> ChannelSource:
     """Answer in this process."""
 
-    def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], composites: bool) -> list[Reply]:
-        options = LinkOptions(top_k=k, channels=tuple(channels), composites=composites)
+    def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], as_written: bool) -> list[Reply]:
+        options = LinkOptions(top_k=k, channels=tuple(channels), composites=as_written, case=as_written)
         results = build.linker.link(mentions, options)
         return [_reply(result) for result in results]
 
@@ -131,19 +134,25 @@ def of_build(
         codes = (s.split(":", 1) for s in spelt if ":" in s)
         return bool(build.concepts.concepts(spelt)) or any(build.concepts.coded(*code) for code in codes)
 
-    known = _those(there)
     return ChannelSource(
-        chosen, build.manifest, ask, known, longest_context=longest_context, label=label, encoder=encoder
+        chosen,
+        build.manifest,
+        ask,
+        _those(there),
+        longest_context=longest_context,
+        label=label,
+        encoder=encoder,
+        revision=build.overlay.revision,
     )
 
 
 def of_service(
     client: Client, chosen: Mapping[str, Sequence[Channel]], *, label: str = "", encoder: str = ""
 ) -> ChannelSource:
-    """Answer over HTTP, as any other client would be answered."""
+    """Answer over HTTP, as any other client would be answered: a service always takes case as it comes."""
 
-    def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], composites: bool) -> list[Reply]:
-        options = {"channels": list(channels), "include": ["codes"], "composites": composites}
+    def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], as_written: bool) -> list[Reply]:
+        options = {"channels": list(channels), "include": ["codes"], "composites": as_written}
         reply = client.link_bulk([_sent(mention) for mention in mentions], top_k=k, **options)
         return [_reply_sent(result) for result in reply["results"]]
 
@@ -153,10 +162,22 @@ def of_service(
         return any(concept is not None and concept["preferred_name"] for concept in concepts)
 
     info = client.info()
-    longest = int(info["limits"]["max_context_chars"])
     return ChannelSource(
-        chosen, info["index"], ask, _those(there), longest_context=longest, label=label, encoder=encoder
+        chosen,
+        info["index"],
+        ask,
+        _those(there),
+        longest_context=int(info["limits"]["max_context_chars"]),
+        label=label,
+        encoder=encoder,
+        revision=int(info["index"]["curation_revision"]),
     )
+
+
+def _facts(manifest: Mapping[str, Any], revision: int) -> dict[str, Any]:
+    """Return what else decides the answers, where there is anything else: corrections, a learned fusion."""
+    fusion = manifest.get("fusion")
+    return {**({"curation": revision} if revision else {}), **({"fusion": fusion["fingerprint"]} if fusion else {})}
 
 
 def _those(there: Callable[[str], bool]) -> Callable[[Collection[str]], Collection[str]]:
@@ -164,15 +185,13 @@ def _those(there: Callable[[str], bool]) -> Callable[[Collection[str]], Collecti
 
 
 def _reply(result: LinkResult) -> Reply:
-    candidates = (
-        CandidateIds(c.name.text, c.score, candidate_ids(c.concept.id, c.concept.codes)) for c in result.candidates
-    )
+    candidates = (CandidateIds(c.name.text, candidate_ids(c.concept.id, c.concept.codes)) for c in result.candidates)
     return Reply(result.status, tuple(candidates), tuple(_reply(part.result) for part in result.parts))
 
 
 def _reply_sent(result: Mapping[str, Any]) -> Reply:
     candidates = (
-        CandidateIds(c["matched_name"], c["score"], candidate_ids(c["cui"], [Code(**code) for code in c["codes"]]))
+        CandidateIds(c["matched_name"], candidate_ids(c["cui"], [Code(**code) for code in c["codes"]]))
         for c in result.get("candidates", ())
     )
     parts = result.get("parts") or ()

@@ -42,7 +42,6 @@ class CandidateIds:
     """One concept that a system answered with: the name it was found by, and every id that it goes by."""
 
     name: str
-    score: float
     ids: frozenset[str]
 
 
@@ -117,22 +116,20 @@ def names_of_mentions(asked: Iterable[Question]) -> dict[str, frozenset[str]]:
 
 
 def as_names(candidates: Iterable[CandidateIds]) -> list[frozenset[str]]:
-    """Put neighbouring concepts with the same score and name together: they are one name with all its ids.
+    """Put the concepts that were found by one name together, wherever they stand: a name carries all its ids.
 
-    >>> found = [CandidateIds("DM", 1.0, frozenset({"a"})), CandidateIds("dm", 1.0, frozenset({"b"}))]
-    >>> [sorted(ids) for ids in as_names([*found, CandidateIds("DM1", 0.9, frozenset({"c"}))])]
-    [['a', 'b'], ['c']]
+    A name stands where the best of its concepts stands. Names are the same that the exact channel takes for the same.
+
+    >>> found = [CandidateIds("DM", frozenset({"a"})), CandidateIds("DM1", frozenset({"b"}))]
+    >>> [sorted(ids) for ids in as_names([*found, CandidateIds("dm", frozenset({"c"}))])]
+    [['a', 'c'], ['b']]
     """
-    names: list[frozenset[str]] = []
-    before: tuple[float, str] | None = None
+    names: dict[str, frozenset[str]] = {}
     for candidate in candidates:
-        name = (candidate.score, match_key(candidate.name))
-        if name == before:
-            names[-1] |= candidate.ids
-        else:
-            names.append(candidate.ids)
-        before = name
-    return names
+        # Nothing but signs has no key, and is the same as itself only.
+        name = match_key(candidate.name) or candidate.name
+        names[name] = names.get(name, frozenset()) | candidate.ids
+    return list(names.values())
 
 
 def first_right(question: Question, answers: Sequence[RankedNames]) -> int:

@@ -59,5 +59,6 @@ def score_systems(test: CorpusTest, source: Source, top_k: int) -> list[dict[str
     )
     rows: list[dict[str, Any]] = []
     for system in source.systems(task.protocol, test.added):
-        rows += score(task, system.name, system.encoder, system.ranks(test.asked, top_k), present, members)
+        scored = score(task, system.name, system.encoder, system.ranks(test.asked, top_k), present, members)
+        rows += [{**row, **system.facts} for row in scored]
     return rows

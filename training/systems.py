@@ -1,8 +1,8 @@
 """Baselines and encoders over the names of a file, in the form that each protocol asks."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from medlink.types import Mention
 from training.baselines import Dictionary, NameSearch, Trigrams
@@ -25,6 +25,8 @@ class System:
     name: str
     encoder: str | None
     ranks: Ranks
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What rows say of it beside its name and encoder."""
 
 
 class Source(Protocol):

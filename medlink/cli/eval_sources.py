@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from training.baselines import Dictionary
     from training.channels import ChannelSource
     from training.dense import EncodedNames
+    from training.scratch import ScratchSource
     from training.systems import DictionarySource, Source
 
 CHANNELS: dict[str, tuple[Channel, ...]] = {
@@ -25,14 +26,14 @@ CHANNELS: dict[str, tuple[Channel, ...]] = {
     "dense": ("dense",),
     "lexical": ("lexical",),
     "exact+dense": ("exact", "dense"),
-    "exact+dense+lexical": ("exact", "dense", "lexical"),
+    "fused": ("exact", "dense", "lexical"),
 }
 """Systems of an index build, by the channels that they use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The systems to score: channels of an index build, baselines and encoders over names."""
+    """The systems to score: channels of index builds, baselines and encoders over names."""
 
     channels: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ()
@@ -56,14 +57,14 @@ class Selection:
         encoders = encoders_by_label(encoder_dirs)
         if not names and (encoders or not set(system or ()).isdisjoint(BASELINES)):
             raise typer.BadParameter("baselines and encoders read the dictionary from a file: add --names")
-        channels = () if protocol == "paper" or (encoders and not url) else tuple(CHANNELS)
+        if protocol == "paper" and (url or not names):
+            raise typer.BadParameter(
+                "under --protocol paper names are added, which neither a service nor the active index build takes:"
+                " give the dictionary as --names, and no --url"
+            )
+        channels = () if encoders and not url else tuple(CHANNELS)
         chosen = tuple(dict.fromkeys(system or (*channels, *(runnable_baselines() if names else ()))))
         check_systems(chosen, [*CHANNELS, *BASELINES])
-        if protocol == "paper" and (url or not names or not set(chosen).isdisjoint(CHANNELS)):
-            raise typer.BadParameter(
-                "under --protocol paper names are added, which no index build or service takes: give --names, choose"
-                f" --system from {', '.join(BASELINES)}, and --encoder-dir for encoders"
-            )
         return cls(
             tuple(name for name in chosen if name in CHANNELS),
             tuple(name for name in chosen if name in BASELINES),
@@ -113,8 +114,9 @@ def open_sources(chosen: Selection, *, url: str, names: str, dictionary: str, en
 
     Args:
         chosen: The systems.
-        url: Service whose channels are asked; the active index build if empty.
-        names: Release that baselines and encoders read the dictionary from.
+        url: Service whose channels are asked.
+        names: Release that baselines and encoders read the dictionary from, and channels where there is no service;
+            without either they are those of the active index build.
         dictionary: What rows call the dictionary; its sources or the file if empty.
         encoder: What rows call the encoder of the index build; its fingerprint if empty.
     """
@@ -130,6 +132,8 @@ def open_sources(chosen: Selection, *, url: str, names: str, dictionary: str, en
 
         with Client(url, timeout=300) as client:
             yield [*sources, of_service(client, _channels(chosen), label=dictionary, encoder=encoder)]
+    elif names:
+        yield [*sources, _of_scratch_builds(names, chosen, dictionary, encoder)]
     else:
         yield [*sources, _of_active_build(chosen, dictionary, encoder)]
 
@@ -179,6 +183,23 @@ def _of_active_build(chosen: Selection, label: str, encoder: str) -> "ChannelSou
     build = load_active_build(settings)
     longest = settings.max_context_chars
     return of_build(build, _channels(chosen), longest_context=longest, label=label, encoder=encoder)
+
+
+def _of_scratch_builds(names: str, chosen: Selection, label: str, encoder: str) -> "ScratchSource":
+    from rich.console import Console
+
+    from app.settings import Settings
+    from medlink.cli.kb import find_release
+    from medlink.cli.progress import Lines
+    from training.scratch import ScratchBuilds, ScratchSource
+
+    settings = Settings()
+    release, name = find_release(names, settings.packs_dir)
+    saying = Lines(Console(stderr=True), "items")
+    folder = settings.data_dir / "eval"
+    builds = ScratchBuilds(release, folder, settings.encoder, threads=settings.threads, progress=saying)
+    longest = settings.max_context_chars
+    return ScratchSource(builds, _channels(chosen), longest_context=longest, label=label or name, encoder=encoder)
 
 
 def _channels(chosen: Selection) -> dict[str, tuple[Channel, ...]]:

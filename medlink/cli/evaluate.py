@@ -31,9 +31,11 @@ def evaluate(
         list[str] | None,
         typer.Option(help=f"{', '.join((*CHANNELS, *BASELINES))}; by default all that the other options allow."),
     ] = None,
-    url: Annotated[str, typer.Option(help="Ask this service; the active index build by default.")] = "",
+    url: Annotated[
+        str, typer.Option(help="Ask this service; by default an index build of --names, or the active one.")
+    ] = "",
     names: Annotated[
-        str, typer.Option(help="Dictionary of baselines and encoders: a release, `open` or `open-plus`.")
+        str, typer.Option(help="Dictionary of baselines, encoders and, without --url, channels: a release, `open`.")
     ] = "",
     encoder_dir: Annotated[
         list[str] | None,
@@ -51,8 +53,9 @@ def evaluate(
     """Score systems on labeled mentions and print a table; rows hold figures only, never mention text.
 
     Encoders run over the names of a release, without an index build, all of them over the same names and mentions.
-    Under the protocol `paper` the mentions of the earlier splits are names too; under `strict` a mention is asked for
-    as written, in its document.
+    Channels run over an index build of the release, which is made and kept under `eval` in the data directory. Under
+    the protocol `paper` the mentions of the earlier splits are names too; under `strict` a mention is asked for as
+    written, in its document.
     """
     from medlink.client import ServiceError
     from training.evaluate import Task, write_results

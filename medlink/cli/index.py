@@ -22,6 +22,9 @@ def build(
     if_stale: Annotated[
         bool, typer.Option("--if-stale", help="Do nothing if the active build is of this store and encoder.")
     ] = False,
+    reuse: Annotated[
+        bool, typer.Option(help="Take the vectors of names that the active build has from there, if they are the same.")
+    ] = True,
 ) -> None:
     """Build an index over every name in the store, verify it and publish it."""
     from index.build import Content, build_index, is_current
@@ -44,14 +47,19 @@ def build(
     if if_stale and active and is_current(store, active.build_id, content, settings.encoder):
         _console.print(f"index build {active.build_id} is up to date")
         return
+    earlier = [store.path(active.build_id)] if reuse and active and active.build_id in store.ids() else []
     with progress("items") as advance:
         build_id = build_index(
-            content, settings.encoder, store, recipe=recipe, threads=settings.threads, progress=advance
+            content, settings.encoder, store, recipe=recipe, threads=settings.threads, reuse=earlier, progress=advance
         )
-    builds.register_build(build_id, read_manifest(store.path(build_id)))
+    facts = read_manifest(store.path(build_id))
+    builds.register_build(build_id, facts)
     if activate:
         builds.activate_build(build_id)
     _console.print(f"index build {build_id} is {'active' if activate else 'written'}")
+    if facts["reused_vectors"]:
+        of = f"{facts['reused_vectors']:,} of {facts['counts']['distinct_texts']:,}"
+        _console.print(f"{of} vectors are those of the build before", highlight=False)
 
 
 @app.command()

@@ -40,6 +40,15 @@ def normal_id(id_: str) -> str:
     return f"OMIM:{bare}" if bare.isascii() and bare.isdigit() else bare
 
 
+def normal_source(sab: str) -> str:
+    """Return the one name under which the same vocabulary is known to annotated corpora.
+
+    >>> normal_source("MSH"), normal_source("MESH"), normal_source("DOID")
+    ('MESH', 'MESH', 'DOID')
+    """
+    return _PREFIXES.get(sab.upper(), sab.upper())
+
+
 def candidate_ids(concept_id: str, codes: Iterable[Code]) -> frozenset[str]:
     """Return every id that a candidate answers to: its own and its codes.
 

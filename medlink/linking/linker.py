@@ -120,7 +120,7 @@ class Linker:
         return pinned | {
             text
             for text, retrieval in zip(texts, found, strict=True)
-            if any(not mismatches_case(text, r.name.text) for r in retrieval.found)
+            if any(not (options.case and mismatches_case(text, r.name.text)) for r in retrieval.found)
         }
 
     def _pinned(self, texts: Iterable[str]) -> set[str]:
@@ -146,7 +146,9 @@ class Linker:
         found = []
         for i, text in enumerate(texts):
             retrievals = {channel: retrieved[i] for channel, retrieved in by_channel.items()}
-            fused = settle_case(text, fuse(retrievals))
+            fused = fuse(retrievals)
+            if options.case:
+                fused = settle_case(text, fused)
             ties = tied(fused)
             if pin := self._pins and self._pins.pinned(text, options):
                 # A person has decided between them.

@@ -42,6 +42,16 @@ def names(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch) -> Path:
+    """A data directory and an encoder of our own."""
+    HashingEncoder(dim=32).save(tmp_path / "encoder")
+    monkeypatch.setenv("MEDLINK_DATA_DIR", str(tmp_path / "var"))
+    monkeypatch.setenv("MEDLINK_ENCODER_DIR", str(tmp_path / "encoder"))
+    monkeypatch.delenv("MEDLINK_DATABASE_URL", raising=False)
+    return tmp_path / "var"
+
+
 @pytest.fixture
 def encoders(tmp_path: Path) -> list[str]:
     """Options for two encoders."""
@@ -101,6 +111,23 @@ def test_paper_adds_the_mentions_of_the_train_split(corpora, names, encoders, tm
     assert "protocol paper" in said(result)
 
 
+@pytest.mark.parametrize(("protocol", "right"), [("dictionary", 50.0), ("paper", 100.0), ("strict", 50.0)])
+def test_channels_run_over_an_index_build_of_the_names(corpora, names, place, tmp_path, protocol, right):
+    output = tmp_path / "rows.json"
+    options = [f"--names={names}", "--system=exact", "--system=fused", f"--protocol={protocol}", f"--output={output}"]
+
+    rows = rows_of(run(corpora, *options), output)
+    made = sorted(place.glob("eval/*/*/*Z"))
+    run(corpora, *options)
+
+    exact, fused = [row for row in rows if row["subset"] == "all"]
+    assert (exact["system"], exact["dictionary"], exact["acc@1"]) == ("exact", "names", right)
+    assert fused["system"] == "fused"
+    assert fused["acc@1"] >= right
+    assert sorted(place.glob("eval/*/*/*Z")) == made
+    assert len(made) == (2 if protocol == "paper" else 1)
+
+
 def test_only_a_test_split_is_final_and_it_must_be_asked_for(corpora, names, tmp_path):
     output = tmp_path / "rows.json"
     options = [f"--names={names}", "--system=baseline-exact", f"--output={output}"]
@@ -118,8 +145,7 @@ def test_only_a_test_split_is_final_and_it_must_be_asked_for(corpora, names, tmp
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--protocol=paper"], "names are added, which no index build or service takes"),
-        (["--protocol=paper", "--names={names}", "--system=dense"], "names are added"),
+        (["--protocol=paper"], "names are added, which neither a service nor the active index build takes"),
         (["--protocol=paper", "--names={names}", "--url=http://x"], "names are added"),
         (["--system=baseline-exact"], "add --names"),
         (["--encoder-dir=a=b"], "add --names"),
@@ -158,4 +184,5 @@ def test_systems_left_to_choose_are_those_that_can_run(without_scikit_learn):
     assert chosen("dictionary", "") == list(CHANNELS)
     assert chosen("strict", "open", "a=b") == ["baseline-exact", "a"]
     assert chosen("strict", "open", "a=b", url="http://x") == [*CHANNELS, "baseline-exact", "a"]
-    assert chosen("paper", "open") == ["baseline-exact"]
+    assert chosen("paper", "open") == [*CHANNELS, "baseline-exact"]
+    assert chosen("paper", "open", "a=b") == ["baseline-exact", "a"]

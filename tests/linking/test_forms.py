@@ -91,6 +91,14 @@ def test_a_name_outranks_an_acronym_and_the_way_by_the_acronym_is_shown(build):
     assert (best(defined), defined.expansion.used[0].long) == ("T:CROSS", "road traffic accident")
 
 
+def test_case_that_was_lost_before_is_not_read(build):
+    as_written, lowered = (ask(build, "rta", "fever and ms", case=case) for case in (True, False))
+
+    assert [as_written[0].candidates[0].case_mismatch, lowered[0].candidates[0].case_mismatch] == [True, False]
+    assert (best(lowered[0]), lowered[0].candidates[0].score) == ("T:RENAL", 1.0)
+    assert [len(result[1].parts) for result in (as_written, lowered)] == [0, 2]
+
+
 @pytest.mark.parametrize("channels", [("exact", "dense"), ("exact",), ("dense",)])
 def test_a_short_name_matches_case(build, channels):
     upper, lower, title = ask(build, "AIDS", "aids", "Aids", channels=channels)

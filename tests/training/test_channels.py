@@ -1,6 +1,7 @@
 """An index build is scored alike in this process and over HTTP, under every protocol that it can be asked by."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -8,11 +9,14 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
+from index.store import IndexBuild
 from medlink.client import Client
 from medlink.corpora.records import Gold, LabeledDocument, LabeledMention
+from medlink.kb.curation import CurationState
 from training.channels import ChannelSource, Reply, of_build, of_service
-from training.evaluate import answerable
+from training.evaluate import Task, answerable
 from training.protocols import CandidateIds, Question, questions
+from training.scoring import CorpusTest, score_systems
 from training.strict import questions_as_written
 
 CHOSEN = {"exact": ("exact",), "exact+dense": ("exact", "dense")}
@@ -102,6 +106,20 @@ def test_names_of_the_build_and_its_ids_are_known(source):
     assert answerable(list(questions([TEXT])), source.known) == [True, True, True, True, False]
 
 
+def test_rows_say_what_else_decides_the_answers(build):
+    corrected = build.curated(CurationState(revision=3))
+    learned = replace(build, manifest={**build.manifest, "fusion": {"fingerprint": "f00d"}})
+    test = CorpusTest(Task("ours", "dev", "", "dictionary"), list(questions([TEXT])), [], {})
+
+    def said(of: IndexBuild) -> list[tuple]:
+        rows = score_systems(test, of_build(of, CHOSEN, longest_context=30), 5)
+        return [(row["system"], row.get("curation"), row.get("fusion")) for row in rows]
+
+    assert said(build) == [("exact", None, None), ("exact+dense", None, None)]
+    assert said(corrected) == [("exact", 3, None), ("exact+dense", 3, None)]
+    assert said(learned) == [("exact", None, "f00d"), ("exact+dense", None, "f00d")]
+
+
 def test_nothing_can_be_added_to_a_build(source):
     with pytest.raises(ValueError, match="nothing can be added"):
         list(source.systems("paper", {"gout": frozenset({"MESH:D006073"})}))
@@ -114,7 +132,7 @@ def test_a_long_document_is_sent_as_far_as_the_service_takes_it(source):
 
 
 def test_a_reply_that_is_no_answer_is_not_nil():
-    a, b = (CandidateIds("x", 1.0, frozenset({id_})) for id_ in "ab")
+    a, b = (CandidateIds("x", frozenset({id_})) for id_ in "ab")
 
     assert Reply("error").answer.concepts == (frozenset(),)
     assert Reply("nil", (a,)).answer.concepts == ()

@@ -78,16 +78,26 @@ def test_a_mention_without_gold_is_wrong_whatever_is_answered():
     assert first_right(nil, [[frozenset({"-1", "-", "MESH:D006073"})]]) == 0
 
 
-def test_only_neighbours_with_one_score_and_one_name_are_one_name():
+def test_concepts_of_one_name_are_one_name_where_the_best_of_them_stands():
     found = [
-        CandidateIds("Fever", 0.9, frozenset({"a"})),
-        CandidateIds("fever!", 0.9, frozenset({"b"})),
-        CandidateIds("fever", 0.8, frozenset({"c"})),
-        CandidateIds("cough", 0.8, frozenset({"d"})),
-        CandidateIds("fever", 0.8, frozenset({"e"})),
+        CandidateIds("cough", frozenset({"a"})),
+        CandidateIds("Fever", frozenset({"b"})),
+        CandidateIds("Coughing", frozenset({"c"})),
+        CandidateIds("fever!", frozenset({"d", "e"})),
+        CandidateIds("cough", frozenset({"f"})),
     ]
 
-    assert as_names(found) == [{"a", "b"}, {"c"}, {"d"}, {"e"}]
+    assert as_names(found) == [{"a", "f"}, {"b", "d", "e"}, {"c"}]
+
+
+def test_names_of_nothing_but_signs_are_not_one_name():
+    found = [
+        CandidateIds("+", frozenset({"a"})),
+        CandidateIds("-", frozenset({"b"})),
+        CandidateIds("+", frozenset({"c"})),
+    ]
+
+    assert as_names(found) == [{"a", "c"}, {"b"}]
 
 
 def test_a_name_of_the_dictionary_carries_the_ids_of_all_its_concepts_and_their_codes():
