@@ -1,6 +1,6 @@
 """What a build knows of how common and how broad its concepts are, as memory-mapped arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +11,8 @@ from medlink.ragged import Ragged
 from medlink.types import Concept, ConceptFacts
 
 _PARENTS = "facts_parents"
-# Pairs of a concept and one above it are held in memory for so many concepts at a time.
-_TOGETHER = 2_048
+# So many pairs of concepts are told apart at a time, which takes 64 MiB.
+_CELLS = 1 << 24
 
 
 class FactsWriter:
@@ -66,20 +66,36 @@ def count_descendants(parents: Ragged) -> Ints:
     Args:
         parents: The concepts directly above each.
     """
-    below = np.zeros(len(parents), np.int64)
-    for start in range(0, len(parents), _TOGETHER):
-        np.add.at(below, _above(parents, np.arange(start, min(start + _TOGETHER, len(parents)))), 1)
+    count = len(parents)
+    together = max(1, _CELLS // max(1, count))
+    below = np.zeros(count, np.int64)
+    cells = np.full(together * count, -1, np.int32)
+    for start in range(0, count, together):
+        for above in _levels_above(parents, np.arange(start, min(start + together, count)), cells):
+            np.add.at(below, above, 1)
     return np.minimum(below, np.iinfo(np.int32).max).astype(np.int32)
 
 
-def _above(parents: Ragged, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what lies above any of some concepts, once for each of them that it lies above."""
-    # A pair of a concept and one that it leads to is one number.
-    own = np.arange(len(numbers)) * len(parents) + numbers
-    seen = new = own
+def _levels_above(parents: Ragged, numbers: NDArray[np.int64], cells: Ints) -> Iterator[NDArray[np.int64]]:
+    """Yield what lies above any of some concepts, once for each of them that it lies above.
+
+    Args:
+        parents: The concepts directly above each.
+        numbers: The concepts to start from.
+        cells: Of -1, one for each of the numbers and each concept, to work with; -1 again afterwards.
+    """
+    # A pair of a concept and one that it leads to is the number of a cell.
+    new = np.arange(len(numbers)) * len(parents) + numbers
+    seen = [new]
+    cells[new] = 0
     while len(new):
         up = parents.take(new % len(parents))
-        reached = np.repeat(new // len(parents), up.lengths) * len(parents) + up.values
-        new = np.setdiff1d(reached, seen)
-        seen = np.union1d(seen, new)
-    return np.setdiff1d(seen, own) % len(parents)
+        reached = np.repeat(new - new % len(parents), up.lengths) + up.values
+        reached = reached[cells[reached] < 0]
+        # Of pairs that are reached twice at once, the last one stays in the cell.
+        places = np.arange(len(reached), dtype=np.int32)
+        cells[reached] = places
+        new = reached[cells[reached] == places]
+        seen.append(new)
+        yield new % len(parents)
+    cells[np.concatenate(seen)] = -1
