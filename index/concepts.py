@@ -11,7 +11,12 @@ from index.overlay import Overlay
 from index.snapshot import Snapshot
 from index.words import Words
 from medlink.errors import UnknownConceptError
+from medlink.loose_key import loose_key
 from medlink.types import Concept, ConceptFacts, LinkOptions, Name, Retirement
+
+
+# Some 2 KiB each.
+_REMEMBER = 50_000
 
 
 class CuratedConcepts:
@@ -22,6 +27,7 @@ class CuratedConcepts:
         self._facts = facts
         self._words = words
         self._overlay = overlay
+        self._remembered: dict[str, ConceptFacts] = {}
 
     def under(self, overlay: Overlay) -> "CuratedConcepts":
         """Return the same concepts as other corrections leave them."""
@@ -57,9 +63,14 @@ class CuratedConcepts:
         return found
 
     def facts(self, ids: Sequence[str]) -> dict[str, ConceptFacts]:
-        """Return how common and how broad concepts are; ids that are not there or blocked are left out."""
-        numbers = self._snapshot.concept_numbers(self._unblocked(ids))
-        return dict(zip(numbers, self._facts.of(list(numbers.values())), strict=True))
+        """Return what the linker weighs of concepts; ids that are not there or blocked are left out."""
+        known = {id_: self._remembered[id_] for id_ in ids if id_ in self._remembered}
+        described = self._snapshot.described(self._unblocked([id_ for id_ in ids if id_ not in known]))
+        new = dict(zip(described, map(self._renamed_facts, self._facts.of(list(described.values()))), strict=True))
+        if len(self._remembered) > _REMEMBER:
+            self._remembered.clear()
+        self._remembered.update(new)
+        return known | new
 
     def rarity(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return, for words as the loose key has them, how rare each is among the names; higher is rarer."""
@@ -83,3 +94,9 @@ class CuratedConcepts:
     def _renamed(self, concept: Concept) -> Concept:
         name = self._overlay.renamed.get(concept.id)
         return replace(concept, preferred_name=name.text) if name else concept
+
+    def _renamed_facts(self, facts: ConceptFacts) -> ConceptFacts:
+        name = self._overlay.renamed.get(facts.concept.id)
+        if not name:
+            return facts
+        return replace(facts, concept=self._renamed(facts.concept), words=tuple(loose_key(name.text).split()))

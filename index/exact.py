@@ -33,7 +33,8 @@ class ExactRetriever:
     def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:
         """Return, for each mention, all concepts with that name, those first whose preferred name it is."""
         rows, scores = self._strict(mentions, options), dict.fromkeys(mentions, SCORE)
-        for mention, variants in self._loose([m for m in rows if not rows[m]], options).items():
+        unknown = [mention for mention in rows if not rows[mention]] if options.variants else []
+        for mention, variants in self._loose(unknown, options).items():
             rows[mention], scores[mention] = variants, LOOSE_SCORE
         ids = self._snapshot.concept_ids(sorted({row.concept for named in rows.values() for row in named}))
         return [Retrieval(_best_names(mention, rows[mention], scores[mention], ids)) for mention in mentions]
@@ -76,5 +77,5 @@ def _best_names(mention: str, rows: list[NameRow], score: float, ids: dict[int, 
 
     for row in sorted(rows, key=order):
         best.setdefault(row.concept, row)
-    found = [Retrieved(ids[row.concept], row.name, score, row.is_preferred) for row in best.values()]
+    found = [Retrieved(ids[row.concept], row.name, score, row.is_preferred, row.words) for row in best.values()]
     return tuple(sorted(found, key=lambda r: (not r.is_preferred, r.concept_id)))

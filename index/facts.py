@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import Ints, map_array, map_ragged, save_ragged
+from index.snapshot import Described
 from medlink.ragged import Ragged
 from medlink.types import Concept, ConceptFacts
 
@@ -53,11 +54,14 @@ class Facts:
         """The concepts directly above each, by number."""
         self._counts = [map_array(directory / f"facts_{stem}.npy") for stem in ("names", "descendants", "children")]
 
-    def of(self, numbers: Sequence[int]) -> list[ConceptFacts]:
-        """Return the facts of concepts by number."""
-        at = np.array(numbers, np.int64)
+    def of(self, described: Sequence[Described]) -> list[ConceptFacts]:
+        """Return the facts of concepts."""
+        at = np.array([d.number for d in described], np.int64)
         columns = [counts[at].tolist() for counts in self._counts]
-        return [ConceptFacts(*row) for row in zip(*columns, strict=True)]
+        return [
+            ConceptFacts(d.concept, d.words, d.name_sources, *row)
+            for d, *row in zip(described, *columns, strict=True)
+        ]
 
 
 def count_descendants(parents: Ragged) -> Ints:

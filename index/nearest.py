@@ -75,7 +75,7 @@ def retrieved(scored: Sequence[Scored], queries: int, snapshot: Snapshot) -> lis
     for part in scored:
         for q, c, n, score in zip(part.query, part.concept, part.name, part.score, strict=True):
             row = names[int(n)]
-            found[q].append(Retrieved(ids[int(c)], row.name, float(score), row.is_preferred))
+            found[q].append(Retrieved(ids[int(c)], row.name, float(score), row.is_preferred, row.words))
     return found
 
 

@@ -99,7 +99,8 @@ class AddedNames:
             concept_id = self.concept_ids[place]
             known = best.get(concept_id)
             if known is None or score > known.score:
-                best[concept_id] = Retrieved(concept_id, self.rows[place].name, float(score))
+                row = self.rows[place]
+                best[concept_id] = Retrieved(concept_id, row.name, float(score), words=row.words)
         return sorted(best.values(), key=lambda r: (-r.score, r.concept_id))[: options.top_k]
 
 

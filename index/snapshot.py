@@ -42,6 +42,18 @@ class NameRow:
     concept: int
     name: Name
     is_preferred: bool
+    words: tuple[str, ...]
+    """Of its loose key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A concept of the snapshot without its names, but with their sources and the words of the preferred one."""
+
+    number: int
+    concept: Concept
+    name_sources: frozenset[str]
+    words: tuple[str, ...]
 
 
 class SnapshotWriter:
@@ -60,6 +72,8 @@ class SnapshotWriter:
             "codes": [[c.sab, c.code] for c in concept.codes],
             "definitions": [[d.sab, d.text] for d in concept.definitions],
             "broader": list(concept.broader),
+            "name_sources": sorted({n.sab for n in concept.names}),
+            "words": loose_key(concept.preferred_name).split(),
         }
         number = self.concepts
         row = (number, concept.id, concept.preferred_name, json.dumps(facts, ensure_ascii=False))
@@ -154,6 +168,10 @@ class Snapshot:
         """Return concepts by id, without their names; ids that are not there are left out."""
         return {row[1]: _concept(row, ()) for row in self._in("SELECT * FROM concept WHERE id IN", ids)}
 
+    def described(self, ids: Sequence[str]) -> dict[str, Described]:
+        """Return concepts by id with what else the build says of them; ids that are not there are left out."""
+        return {row[1]: _described(row) for row in self._in("SELECT * FROM concept WHERE id IN", ids)}
+
     def concept(self, concept_id: str) -> Concept:
         """Return one concept with all its names.
 
@@ -209,8 +227,14 @@ def _by_column(column: int, rows: Iterable[tuple[Any, ...]]) -> dict[str, list[N
 
 
 def _name_row(row: tuple[Any, ...]) -> NameRow:
-    number, concept, text, _key, _loose, sab, tty, language, code, suppressed, preferred, *_ = row
-    return NameRow(number, concept, Name(text, sab, tty, language, code, bool(suppressed)), bool(preferred))
+    number, concept, text, _key, loose, sab, tty, language, code, suppressed, preferred, *_ = row
+    name = Name(text, sab, tty, language, code, bool(suppressed))
+    return NameRow(number, concept, name, bool(preferred), tuple(loose.split()))
+
+
+def _described(row: tuple[Any, ...]) -> Described:
+    facts = json.loads(row[3])
+    return Described(row[0], _concept(row, ()), frozenset(facts["name_sources"]), tuple(facts["words"]))
 
 
 def _concept(row: tuple[Any, ...], names: tuple[Name, ...]) -> Concept:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Channel = Literal["exact", "dense", "lexical"]
 CHANNELS: tuple[Channel, ...] = ("exact", "dense", "lexical")
 """In the order of trust."""
-DEFAULT_CHANNELS: tuple[Channel, ...] = ("exact", "dense")
+DEFAULT_CHANNELS = CHANNELS
 """Used unless others are asked for."""
 Status = Literal["linked", "ambiguous", "nil"]
 NilReason = Literal["below_threshold", "filtered_out", "empty_after_normalisation", "no_candidate"]
@@ -112,8 +112,15 @@ class Concept:
 
 @dataclass(frozen=True, slots=True)
 class ConceptFacts:
-    """How common and how broad a concept is: names of different match keys, concepts below it, and directly below."""
+    """What the linker weighs of a concept: the concept itself, without its names, and how common and broad it is.
 
+    `words` are those of the preferred name's loose key, `name_sources` the sources of the names, `names` counts those
+    of different match keys, `descendants` the concepts below it and `children` those directly below.
+    """
+
+    concept: Concept
+    words: tuple[str, ...]
+    name_sources: frozenset[str]
     names: int
     descendants: int
     children: int
@@ -140,6 +147,8 @@ class LinkOptions:
     channels: tuple[Channel, ...] = DEFAULT_CHANNELS
     include_suppressed: bool = False
     composites: bool = True
+    variants: bool = True
+    """Whether the exact channel may answer with variants of the string where no name is the string itself."""
     case: bool = True
     """Whether capitals mean anything; not where mentions were put in lower case before they came."""
 
@@ -160,6 +169,8 @@ class Retrieved:
     name: Name
     score: float
     is_preferred: bool = False
+    words: tuple[str, ...] = ()
+    """The words of the name's loose key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """What speaks for each concept that a mention may be: what every channel found it by, and parts of the mention."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from medlink.loose_key import loose_key
-from medlink.types import Channel, Concept, Retrieval, Retrieved
+from medlink.types import Channel, Retrieval, Retrieved
 
 _MOST_WORDS = 12
 
@@ -26,14 +26,14 @@ class Evidence:
     concept_id: str
     channels: dict[Channel, tuple[int, Retrieved]] = field(default_factory=dict)
     part: Part | None = None
-    is_above: bool = False
-    """Whether it is there because narrower concepts were found."""
+    above: Retrieved | None = None
+    """Its name, if it is there because narrower concepts were found."""
 
     @property
     def names(self) -> list[Retrieved]:
         """The names that the concept was found by, those of the channels in their order."""
-        parts = [self.part.retrieved] if self.part else []
-        return [*(retrieved for _, retrieved in self.channels.values()), *parts]
+        others = (self.part.retrieved if self.part else None, self.above)
+        return [*(retrieved for _, retrieved in self.channels.values()), *(r for r in others if r)]
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -82,15 +82,3 @@ def gather(
             if known is None or (len(retrieved.words), ends) > (len(known.words), known.ends):
                 evidence.part = Part(retrieved, retrieved.words, ends)
     return found
-
-
-def look_above(found: dict[str, Evidence], first: Iterable[Concept]) -> list[str]:
-    """Add the concepts directly above some of those found, and return the ids of the new ones.
-
-    Args:
-        found: The evidence, which is added to.
-        first: Concepts whose broader ones are added.
-    """
-    above = dict.fromkeys(id_ for concept in first for id_ in concept.broader if id_ not in found)
-    found.update((id_, Evidence(id_, is_above=True)) for id_ in above)
-    return list(above)

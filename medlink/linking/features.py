@@ -127,7 +127,7 @@ def measure(
         row += [any(r.is_preferred for r in evidence.names), homonyms[name.words], exact]
         row += [_part(asked, evidence, rarity), bool(evidence.part and evidence.part.ends)]
         row += [_in_context(asked, others - own, rarity)]
-        row += [above.get(evidence.concept_id, 0.0), below.get(evidence.concept_id, 0.0), evidence.is_above]
+        row += [above.get(evidence.concept_id, 0.0), below.get(evidence.concept_id, 0.0), evidence.above is not None]
         rows.append([*row, *known(concept)])
     return np.array(rows, np.float64).reshape(len(rows), len(FEATURES))
 

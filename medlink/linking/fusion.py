@@ -43,6 +43,7 @@ class Fused:
     relation: Relation = "exact"
     probability: float | None = None
     features: tuple[float, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 def fuse(retrievals: Mapping[Channel, Retrieval]) -> list[Fused]:
@@ -165,6 +166,7 @@ def ranked(
             tuple((channel, retrieved.score) for channel, (_, retrieved) in found[at].channels.items()),
             order=float(orders[at]),
             features=tuple(features[at].tolist()),
+            words=names[at].words,
         )
         for at in order
     ]

@@ -1,0 +1,191 @@
+"""How probable it is that a candidate is right, and whether it is the concept or one broader than the mention."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from hashlib import sha256
+from math import log1p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medlink.linking.features import FEATURES, Asked
+from medlink.linking.fusion import Fused
+from medlink.linking.letter_case import mismatches_case
+from medlink.linking.trees import read_trees
+
+FORMAT = 1
+FILE = "calibration.json"
+JUDGED = 10
+"""So many candidates are judged; those behind them are not worth the work."""
+OWN_FEATURES = (
+    "order",
+    "ahead_of_others",
+    "case_mismatch",
+    "broader",
+    "plainest_word",
+    "plainness",
+)
+"""What is looked at beside the features of fusion."""
+CALIBRATION_FEATURES = (*OWN_FEATURES, *FEATURES)
+_DECIMALS = 4
+# Words in so large a share of texts, outside of mentions, say nothing about what is meant.
+_PLAIN = 0.05
+
+Floats = NDArray[np.float64]
+
+
+class Calibration:
+    """Turns a list of candidates into probabilities, and marks those that are broader than the mention.
+
+    Args:
+        stored: The JSON object of a model file: `format`, `features` by name, `trees` whose sum is the logit,
+            `threshold`, `texts` and `plain_words` (in how many of so many texts a word stands outside of mentions).
+
+    Raises:
+        ValueError: It is no such model, or one of other features than this code measures.
+    """
+
+    def __init__(self, stored: Mapping[str, Any]) -> None:
+        if stored.get("format") != FORMAT or tuple(stored.get("features", ())) != CALIBRATION_FEATURES:
+            raise ValueError("the calibration is of another version; run `medlink train calibrate`")
+        self._stored = stored
+        self._trees = read_trees(stored, len(CALIBRATION_FEATURES))
+        self.plain = PlainWords(stored["plain_words"], stored["texts"])
+
+    @classmethod
+    def read(cls, path: Path) -> "Calibration":
+        """Read a model file.
+
+        Raises:
+            OSError: It cannot be read.
+            ValueError: It is no calibration of this version.
+        """
+        return cls(json.loads(path.read_text("utf-8")))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the model."""
+        return sha256(json.dumps(self._stored, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def threshold(self) -> float:
+        """The probability below which a mention is NIL unless the request says otherwise."""
+        return float(self._stored["threshold"])
+
+    @property
+    def fitted_on(self) -> Mapping[str, Any]:
+        """The dictionary and the corpora that the calibration was fitted on."""
+        fitted_on: Mapping[str, Any] = self._stored["fitted_on"]
+        return fitted_on
+
+    def judge(self, asked: Sequence[Asked], lists: Sequence[Sequence[Fused]]) -> list[list[Fused]]:
+        """Return the same candidates with relation and probability; probabilities fall along a list.
+
+        Args:
+            asked: The mentions.
+            lists: The candidates of each, best first.
+        """
+        marked = [mark_broader(mention, fused, self.plain) for mention, fused in zip(asked, lists, strict=True)]
+        rows = [
+            calibration_features(mention, fused, self.plain) for mention, fused in zip(asked, marked, strict=True)
+        ]
+        if not sum(map(len, rows)):
+            return marked
+        logits = self._trees.predict(np.concatenate([row for row in rows if len(row)]))
+        judged, start = [], 0
+        for fused, row in zip(marked, rows, strict=True):
+            stated = probabilities(logits[start : start + len(row)])
+            start += len(row)
+            judged.append([replace(f, probability=p) for f, p in zip(fused, _padded(stated, len(fused)), strict=True)])
+        return judged
+
+
+class PlainWords:
+    """How common words are in running text where they do not belong to a mention.
+
+    Args:
+        counts: In how many texts each word stands so.
+        texts: How many texts there are.
+    """
+
+    def __init__(self, counts: Mapping[str, int], texts: int) -> None:
+        self._counts = counts
+        self._texts = max(1, texts)
+
+    def is_plain(self, word: str) -> bool:
+        """Say whether a word is so common that it says nothing about what is meant."""
+        return self._counts.get(word, 0) >= _PLAIN * self._texts
+
+    def plainness(self, word: str) -> float:
+        """Return how common a word is: the logarithm of its texts in a thousand."""
+        return log1p(1000 * self._counts.get(word, 0) / self._texts)
+
+
+def mark_broader(asked: Asked, fused: Sequence[Fused], plain: PlainWords) -> list[Fused]:
+    """Mark candidates that cover a part of the mention only, or are there for what is below them."""
+    return [replace(f, relation="broader") if _is_broader(asked, f, plain) else f for f in fused]
+
+
+def _is_broader(asked: Asked, fused: Fused, plain: PlainWords) -> bool:
+    feature = dict(zip(FEATURES, fused.features, strict=True))
+    if feature["exact"]:
+        return False
+    if feature["is_above"]:
+        return True
+    if feature["name_words_in_mention"] < 1 and feature["preferred_words_in_mention"] < 1:
+        return False
+    left = feature["rarity_only_in_mention"] > 0 and feature["mention_words_in_name"] < 1
+    return left and not all(plain.is_plain(word) for word in asked.words if word not in fused.words)
+
+
+def calibration_features(asked: Asked, fused: Sequence[Fused], plain: PlainWords) -> Floats:
+    """Return the features of the first candidates, (at most JUDGED, len(CALIBRATION_FEATURES)).
+
+    Args:
+        asked: The mention.
+        fused: Its candidates, best first, marked.
+        plain: How common words are.
+    """
+    judged = fused[:JUDGED]
+    orders = [f.order for f in judged]
+    plainness = [plain.plainness(word) for word in asked.words] or [0.0]
+    rows = []
+    for at, f in enumerate(judged):
+        others = max(orders[:at] + orders[at + 1 :], default=f.order - 10.0)
+        rows.append(
+            (
+                f.order,
+                f.order - others,
+                mismatches_case(asked.text, f.name.text),
+                f.relation == "broader",
+                min(plainness),
+                sum(plainness) / len(plainness),
+                *f.features,
+            )
+        )
+    return np.array(rows, np.float64).reshape(len(rows), len(CALIBRATION_FEATURES))
+
+
+def probabilities(logits: Floats) -> list[float]:
+    """Return the probabilities of the candidates of one mention, best first, from their logits.
+
+    Together they are at most one, and none is more than the one before it.
+
+    >>> probabilities(np.array([0.0, -2.0, -1.0]))
+    [0.5, 0.1192, 0.1192]
+    """
+    stated = 1 / (1 + np.exp(-logits))
+    stated = np.minimum.accumulate(stated)
+    if len(stated) and stated.sum() > 1:
+        # What the first says of itself is fitted best; the others share what it leaves.
+        stated[1:] *= (1 - stated[0]) / stated[1:].sum()
+        stated = np.minimum.accumulate(stated)
+    return [round(float(p), _DECIMALS) for p in stated]
+
+
+def _padded(stated: Sequence[float], length: int) -> list[float]:
+    return [*stated, *[0.0] * (length - len(stated))]
