@@ -8,7 +8,7 @@ import numpy as np
 
 from medlink.corpora.ids import normal_id, spellings
 from medlink.corpora.records import Gold
-from medlink.kb.curation import CurationState, Entry
+from medlink.kb.curation import Action, CurationState, Entry, curated_key
 
 if TYPE_CHECKING:
     from index.store import IndexBuild
@@ -53,18 +53,23 @@ def choose(concepts: Collection[str], share: float, seed: int) -> list[str]:
     return [ordered[place] for place in sorted(drawn)]
 
 
-def without(build: "IndexBuild", corrections: CurationState, concepts: Sequence[str]) -> "IndexBuild":
-    """Return a build of which some concepts are blocked: none of their names is in any channel.
+def without(
+    build: "IndexBuild", corrections: CurationState, concepts: Sequence[str], *, homonyms: bool = False
+) -> "IndexBuild":
+    """Return a build of which some concepts are blocked, so that no channel finds them.
 
     Args:
         build: The build.
         corrections: Those in force, which stay so.
         concepts: The concepts to hide.
+        homonyms: Whether their names go from all other concepts too, which a second record of the same thing has.
     """
     first = max((entry.id for entry in corrections.entries), default=0) + 1
     now = datetime.now(UTC)
-    blocks = (
-        Entry(number, "block_concept", None, concept, "medlink eval nil", "hidden", now)
-        for number, concept in enumerate(concepts, first)
-    )
+    # One spelling stands for all that match alike.
+    owned = build.snapshot.names_of(concepts).values() if homonyms else ()
+    names = {curated_key(row.name.text): row.name.text for rows in owned for row in rows}
+    hidden: list[tuple[Action, str | None, str | None]] = [("block_concept", None, concept) for concept in concepts]
+    hidden += [("block_name", names[key], None) for key in sorted(names)]
+    blocks = (Entry(number, *what, "medlink eval nil", "hidden", now) for number, what in enumerate(hidden, first))
     return build.curated(CurationState(corrections.revision, (*corrections.entries, *blocks)))

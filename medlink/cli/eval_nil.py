@@ -29,6 +29,9 @@ def nil(
         float, typer.Option(min=0, max=1, help="Share of the gold concepts to hide; 0 where the gold is absent anyway.")
     ] = 0.3,
     seed: Annotated[int, typer.Option(min=0, help="Which concepts are hidden.")] = 0,
+    hide_homonyms: Annotated[
+        bool, typer.Option("--hide-homonyms", help="Take the names of hidden concepts from all other concepts too.")
+    ] = False,
     threshold: Annotated[
         list[float] | None,
         typer.Option(min=0, max=1, help="Refuse below this probability; may be given several times, else the build's."),
@@ -40,7 +43,8 @@ def nil(
 ) -> None:
     """Link a split with all concepts of the active build, and again with some of the gold concepts hidden.
 
-    NIL is the positive class: a mention whose concept is hidden, was never there, or which has none. `kept` is the
+    NIL is the positive class: a mention whose concept is hidden, was never there, or which has none; `n_nil_named`
+    of them are still a name of another concept, which no linker can tell from the hidden one. `kept` is the
     accuracy on the other mentions beside that of the same answers with nothing refused. The calibration error is over
     ten bins of equal numbers of best candidates, refused ones among them; `medlink plot calibration` draws the bins.
     Mentions whose gold is a CUI are left out where they are the name of a concept without one.
@@ -56,7 +60,7 @@ def nil(
     settings = Settings()
     build, corrections = _opened(settings)
     label = dictionary or "+".join(source["sab"] for source in build.manifest["sources"])
-    tests = _Tests(build, corrections, settings.max_context_chars, protocol, hide_share, seed)
+    tests = _Tests(build, corrections, settings.max_context_chars, protocol, hide_share, seed, hide_homonyms)
     rows: list[dict[str, Any]] = []
     for name, read in documents.items():
         about = {"corpus": name, "split": split, "dictionary": label, "protocol": protocol, "system": "fused"}
@@ -89,6 +93,7 @@ class _Tests:
     protocol: str
     share: float
     seed: int
+    homonyms: bool
 
     def rows(
         self, name: str, documents: "Sequence[LabeledDocument]", thresholds: Sequence[float | None]
@@ -103,12 +108,14 @@ class _Tests:
         hidden = choose(gold, self.share, self.seed)
         builds = {0.0: (self.build, 0)}
         if self.share:
-            builds[self.share] = without(self.build, self.corrections, hidden), len(hidden)
+            left = without(self.build, self.corrections, hidden, homonyms=self.homonyms)
+            builds[self.share] = left, len(hidden)
         rows: list[dict[str, Any]] = []
         with progress("mentions") as advance:
             for share, (build, count) in builds.items():
                 advanced = partial(advance, f"{name}, {share:.0%} hidden")
                 test = nil.run(build, asked, self.protocol, longest_context=self.longest_context, advance=advanced)
                 about = {"hidden": round(100 * share, 2), "seed": self.seed, "hidden_concepts": count}
+                about["hidden_homonyms"] = self.homonyms and share > 0
                 rows += [{**about, **row} for row in nil.rows(test, thresholds)]
         return rows

@@ -68,3 +68,13 @@ def test_corrections_in_force_stay_so_and_a_hidden_concept_loses_those_that_were
     assert best(hidden, "ants under it", "exact") == [ITCHING]
     assert best(hidden, "the big one", "exact") == []
     assert without(hidden, corrections, []).linker.link([Mention("the big one")], LinkOptions())[0].candidates
+
+
+@pytest.mark.parametrize("channel", ["exact", "lexical"])
+def test_a_name_that_a_hidden_concept_shares_can_be_taken_from_the_others_too(build, channel):
+    kept, gone = (without(build, CurationState(), ["HP:0000001"], homonyms=homonyms) for homonyms in (False, True))
+
+    assert build.linker.link([Mention("cold")], LinkOptions())[0].ties == ("HP:0000001", "MESH:D003139")
+    assert best(kept, "cold", channel) == ["MESH:D003139"]
+    assert "cold" not in {c.name.text for c in gone.linker.link([Mention("cold")], LinkOptions())[0].candidates}
+    assert best(gone, "common cold", channel)[0] == "MESH:D003139"
