@@ -47,6 +47,19 @@ def synonyms(rows: Rows) -> list[list[str]]:
     return _beside(asked, ("corpus",), ["vocabulary", "n"], "acc@1")
 
 
+def refusal(rows: Rows) -> list[list[str]]:
+    """Return header and cells of the table of NIL and calibration, at the threshold that a build has by itself."""
+    header = ["mentions", "dictionary", "protocol", "hidden", "n", "NIL", "precision", "recall", "kept", "ECE (n)"]
+    table = [header]
+    for row in rows:
+        if row["threshold"] == "default":
+            about = [f"{row['corpus']} {row['split']}", row["dictionary"], row["protocol"], f"{row['hidden']:g} %"]
+            figures = ["" if row[key] is None else f"{row[key]:.1f}" for key in ("nil_precision", "nil_recall", "kept")]
+            error = "" if row["ece"] is None else f"{row['ece']:.3f} ({row['n_ece']})"
+            table.append([*about, str(row["n"]), str(row["n_nil"]), *figures, error])
+    return table
+
+
 def _beside(rows: Rows, keys: tuple[str, ...], header: list[str], figure: str) -> list[list[str]]:
     """Put the systems of one test beside each other."""
     systems: dict[str, None] = {}
@@ -80,6 +93,7 @@ TABLES: dict[str, tuple[Callable[[Rows], list[list[str]]], tuple[str, ...]]] = {
     ),
     "held-out": (synonyms, ("held-out-open", "held-out-open-plus")),
     "load-rrf": (loading, ("load-rrf",)),
+    "nil": (refusal, ("nil-dev",)),
 }
 """The tables by name: how each is written, and from which results."""
 

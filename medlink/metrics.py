@@ -4,6 +4,7 @@ A rank is the place of the first right answer, from 1; 0 says that there was non
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,20 +77,27 @@ def nil_precision_recall(said_nil: Sequence[bool], is_nil: Sequence[bool]) -> tu
     return (right / said if said else None, right / truth if truth else None)
 
 
-def expected_calibration_error(
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Answers of about the same stated probability: its mean, how many of them were right, and how many there are."""
+
+    probability: float
+    accuracy: float
+    count: int
+
+
+def reliability(
     probabilities: Sequence[float] | NDArray[np.float64], correct: Sequence[bool], *, bins: int = 10
-) -> float:
-    """Return the mean distance between stated probability and accuracy, over bins of equal numbers of answers.
+) -> list[Bin]:
+    """Return answers by stated probability, the lowest first, in bins of equal numbers of answers.
 
     Args:
         probabilities: Of each top answer, within [0, 1].
         correct: Whether that answer was right.
         bins: How many; fewer where there are not as many answers.
 
-    >>> expected_calibration_error([0.9] * 10, [True] * 9 + [False], bins=1) < 1e-12
-    True
-    >>> expected_calibration_error([0.2, 0.2, 0.8, 0.8], [False, False, True, True], bins=2)
-    0.2
+    >>> reliability([0.75, 0.25, 0.75, 0.25], [True, False, True, True], bins=2)
+    [Bin(probability=0.25, accuracy=0.5, count=2), Bin(probability=0.75, accuracy=1.0, count=2)]
     """
     stated, right = np.asarray(probabilities, dtype=np.float64), np.asarray(correct, dtype=np.float64)
     if stated.shape != right.shape:
@@ -97,14 +105,27 @@ def expected_calibration_error(
     if bins < 1 or not np.all((stated >= 0) & (stated <= 1)):
         raise ValueError("bins must be at least 1 and probabilities within [0, 1]")
     if not len(stated):
-        return 0.0
+        return []
     # Equal probabilities on both sides of an edge stay in the order given.
     order = np.argsort(stated, kind="stable")
+    parts = np.array_split(order, min(bins, len(order)))
+    return [Bin(float(stated[rows].mean()), float(right[rows].mean()), len(rows)) for rows in parts]
+
+
+def expected_calibration_error(
+    probabilities: Sequence[float] | NDArray[np.float64], correct: Sequence[bool], *, bins: int = 10
+) -> float:
+    """Return the mean distance between stated probability and accuracy, over the bins of `reliability`.
+
+    >>> expected_calibration_error([0.9] * 10, [True] * 9 + [False], bins=1) < 1e-12
+    True
+    >>> expected_calibration_error([0.2, 0.2, 0.8, 0.8], [False, False, True, True], bins=2)
+    0.2
+    """
     gaps = [
-        abs(stated[rows].mean() - right[rows].mean()) * len(rows)
-        for rows in np.array_split(order, min(bins, len(order)))
+        abs(part.probability - part.accuracy) * part.count for part in reliability(probabilities, correct, bins=bins)
     ]
-    return round(float(sum(gaps)) / len(stated), 12)
+    return round(sum(gaps) / len(probabilities), 12) if gaps else 0.0
 
 
 def _mean(values: Sequence[float] | Sequence[bool]) -> float:

@@ -1,4 +1,4 @@
-"""Pictures: names by concept before and after training, and the curves of training runs."""
+"""Pictures: names by concept before and after training, the curves of training runs, stated against true accuracy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.manifold import TSNE
 
 from medlink.errors import EncoderError, LimitError, UnknownValueError
+from medlink.metrics import Bin
 
 if TYPE_CHECKING:
     # It imports torch, which a picture of names needs not.
@@ -181,6 +182,45 @@ def smooth(values: Sequence[float]) -> NDArray[np.float64]:
     starts = np.maximum(0, ends - width)
     means: NDArray[np.float64] = (sums[ends] - sums[starts]) / (ends - starts)
     return means
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Stated probability against accuracy, as one curve of a panel."""
+
+    label: str
+    bins: Sequence[Bin]
+    """From the lowest stated probability to the highest."""
+
+
+def calibration_figure(panels: Mapping[str, Sequence[Reliability]]) -> Figure:
+    """Return a panel for each corpus: how often answers of about the same stated probability are right.
+
+    A curve on the diagonal states the truth; below it, it is too sure.
+
+    Args:
+        panels: The curves of each panel under its title.
+    """
+    columns = min(3, len(panels))
+    lines = -(-len(panels) // columns)
+    with rc_context({"text.parse_math": False}):
+        figure = Figure(figsize=(4.2 * columns, 4.4 * lines), layout="constrained")
+        axes = figure.subplots(lines, columns, squeeze=False).flat
+        # In this order zip takes no axis that it has no panel for.
+        for (title, curves), axis in zip(panels.items(), axes, strict=False):
+            axis.plot([0, 1], [0, 1], color="#999999", linewidth=0.8)
+            for number, curve in enumerate(curves):
+                stated, right = [part.probability for part in curve.bins], [part.accuracy for part in curve.bins]
+                colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
+                axis.plot(stated, right, color=colour, marker=marker, markersize=5, label=curve.label)
+            axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", title=title)
+            axis.set(xlabel="stated probability", ylabel="share right")
+            axis.grid(alpha=0.3)
+            axis.spines[["top", "right"]].set_visible(False)
+            axis.legend(loc="upper left", frameon=False, fontsize=9)
+        for axis in axes:  # those that no corpus fills
+            axis.set_visible(False)
+    return figure
 
 
 def save(figure: Figure, output: Path) -> None:

@@ -43,3 +43,26 @@ def _cells(row: dict[str, Any]) -> list[str]:
     figures = [f"{row['coverage']:.1f}", f"{row['acc@1']:.1f}", f"{low:.1f}-{high:.1f}"]
     labels = [row["subset"], row["system"], row["encoder"] or ""]
     return [*labels, str(row["n"]), *figures, f"{row['acc@5']:.1f}", f"{row['mrr']:.1f}"]
+
+
+_NIL_FIGURES = ("nil_precision", "nil_recall", "accuracy", "kept")
+
+
+def print_nil_table(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the figures of refusal and calibration in one table, in percent but for probabilities."""
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for column in ("corpus", "dictionary", "protocol"):
+        table.add_column(column, overflow="fold")
+    for column in ("hidden", "threshold", "n", "NIL", "precision", "recall", "acc@1", "kept", "n ece", "ece"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        about = [f"{row['corpus']} {row['split']}", row["dictionary"], row["protocol"], f"{row['hidden']:g}"]
+        counts = [str(row["threshold"]), str(row["n"]), str(row["n_nil"])]
+        figures = [_figure(row[key], 1) for key in _NIL_FIGURES]
+        table.add_row(*about, *counts, *figures, str(row["n_ece"]), _figure(row["ece"], 3))
+    console.print(table)
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"

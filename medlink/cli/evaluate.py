@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from medlink.cli import eval_held_out
+from medlink.cli import eval_held_out, eval_nil
 from medlink.cli.eval_sources import CHANNELS, Selection, open_sources
 from medlink.cli.eval_tables import print_tables
 from training.baselines import BASELINES
@@ -14,6 +14,7 @@ from training.protocols import PROTOCOLS
 
 app = typer.Typer()
 app.command("held-out")(eval_held_out.held_out)
+app.command("nil")(eval_nil.nil)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""`medlink plot names | training`: pictures as PNG or SVG; needs the plot extra."""
+"""`medlink plot names | training | calibration`: pictures as PNG or SVG; needs the plot extra."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from medlink.cli.train import open_terminology
 from medlink.errors import EncoderError, SourceError, UnknownConceptError
 
 if TYPE_CHECKING:
-    from training.plots import Panel
+    from training.plots import Panel, Reliability
     from training.run import Step
 
 app = typer.Typer(no_args_is_help=True)
@@ -31,7 +31,7 @@ class MethodChoice(StrEnum):
 
 @app.callback()
 def plot() -> None:
-    """Draw names before and after training, and the curves of training runs (needs the plot extra)."""
+    """Draw names before and after training, curves of training runs, and calibration (needs the plot extra)."""
 
 
 @app.command()
@@ -76,6 +76,49 @@ def training(
     steps = {label: _read(directory) for label, directory in _labels(runs).items()}
     save(training_figure(steps), output)
     typer.echo(f"{output}: {', '.join(f'{label}, {len(read):,} steps' for label, read in steps.items())}")
+
+
+@app.command()
+def calibration(
+    results: Annotated[list[Path], typer.Argument(help="JSON files that `medlink eval nil --output` wrote.")],
+    output: Annotated[Path, typer.Option(help="Picture to write, .png or .svg.")],
+) -> None:
+    """Draw how often answers of about the same stated probability are right, one panel for each corpus."""
+    with plot_extra():
+        from training.plots import calibration_figure, check_format, save
+
+    check_format(output)
+    panels: dict[str, list[Reliability]] = {}
+    for path in results:
+        for title, curve in _reliability(path).items():
+            panels.setdefault(title, []).extend(curve)
+    save(calibration_figure(panels), output)
+    typer.echo(f"{output}: {len(panels)} panels")
+
+
+def _reliability(path: Path) -> "dict[str, list[Reliability]]":
+    """Return the curves of a file by what their panel is called, one for each share of hidden concepts."""
+    import json
+
+    from medlink.metrics import Bin
+    from training.plots import Reliability
+
+    found: dict[str, dict[str, Reliability]] = {}
+    try:
+        for row in json.loads(path.read_text("utf-8"))["rows"]:
+            title = f"{row['corpus']} {row['split']}, {row['protocol']}\n{row['dictionary']}"
+            hidden = f"{row['hidden']:g} % hidden, n = {row['n_ece']:,}"
+            bins = [Bin(**part) for part in row["bins"]]
+            if bins:
+                # Rows of several thresholds have the same bins.
+                found.setdefault(title, {})[hidden] = Reliability(f"{hidden}, ECE {row['ece']:.3f}", bins)
+    except OSError as error:
+        raise SourceError(error.strerror or "cannot be read", file=str(path)) from None
+    except (ValueError, TypeError, KeyError):
+        raise SourceError("not a result of `medlink eval nil`", file=str(path)) from None
+    if not found:
+        raise SourceError("the answers had no probabilities; use a build with calibration", file=str(path))
+    return {title: list(curves.values()) for title, curves in found.items()}
 
 
 def _names(source: str) -> dict[str, list[str]]:

@@ -152,6 +152,52 @@ def test_a_directory_that_is_no_run_is_named(tmp_path, content, says):
     assert not (tmp_path / "x.png").exists()
 
 
+def write_calibration(path: Path, *rows: tuple[str, float, str | float, list[dict]]) -> Path:
+    facts = [
+        {"corpus": corpus, "split": "dev", "dictionary": "open", "protocol": "strict", "hidden": hidden}
+        | {"threshold": threshold, "n_ece": 1200, "ece": 0.0314, "bins": bins}
+        for corpus, hidden, threshold, bins in rows
+    ]
+    path.write_text(json.dumps({"rows": facts}))
+    return path
+
+
+def test_calibration_is_drawn_by_corpus_with_a_curve_for_each_share_hidden(tmp_path):
+    bins = [{"probability": 0.2, "accuracy": 0.1, "count": 600}, {"probability": 0.9, "accuracy": 0.95, "count": 600}]
+    thresholds = [("gsc-plus", 0.0, t, bins) for t in ("default", 0.5)]
+    first = write_calibration(tmp_path / "a.json", *thresholds, ("gsc-plus", 30.0, "default", bins))
+    second = write_calibration(tmp_path / "b.json", ("ncbi-disease", 0.0, "default", bins))
+
+    files = [str(first), str(second), "--output", str(tmp_path / "x.svg")]
+    result = CliRunner().invoke(app, ["plot", "calibration", *files])
+
+    assert result.exit_code == 0, result.output
+    said = text(tmp_path / "x.svg")
+    assert [said.count(part) for part in ("gsc-plus dev, strict", "ncbi-disease dev", "30 % hidden")] == [1, 1, 1]
+    assert said.count("0 % hidden, n = 1,200, ECE 0.031") == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "No such file"),
+        ("{", "not a result of `medlink eval nil`"),
+        ('{"rows": [{"corpus": "x"}]}', "not a result of `medlink eval nil`"),
+        ('{"rows": []}', "the answers had no probabilities"),
+    ],
+)
+def test_a_file_without_calibration_is_named(tmp_path, content, says):
+    if content is not None:
+        (tmp_path / "a.json").write_text(content)
+
+    files = [str(tmp_path / "a.json"), "--output", str(tmp_path / "x.png")]
+    result = CliRunner().invoke(app, ["plot", "calibration", *files])
+
+    assert isinstance(result.exception, SourceError)
+    assert says in str(result.exception)
+    assert not (tmp_path / "x.png").exists()
+
+
 def test_without_matplotlib_the_command_says_which_extra_to_install(tmp_path):
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"

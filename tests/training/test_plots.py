@@ -8,7 +8,19 @@ from matplotlib.colors import to_hex
 from PIL import Image
 
 from medlink.errors import EncoderError, LimitError, UnknownValueError
-from training.plots import MOST_CONCEPTS, Panel, flatten, names_figure, save, smooth, together, training_figure
+from medlink.metrics import reliability
+from training.plots import (
+    MOST_CONCEPTS,
+    Panel,
+    Reliability,
+    calibration_figure,
+    flatten,
+    names_figure,
+    save,
+    smooth,
+    together,
+    training_figure,
+)
 from training.run import Step
 
 
@@ -157,6 +169,24 @@ def test_smoothing_is_a_running_mean():
     found = smooth(values.tolist())
 
     assert found == pytest.approx([values[max(0, place - 9) : place + 1].mean() for place in range(500)])
+
+
+@pytest.mark.parametrize(("count", "shown"), [(1, 1), (3, 3), (4, 6)])
+def test_every_corpus_has_a_panel_with_its_curves_beside_the_diagonal(count, shown):
+    bins = reliability([0.125, 0.375, 0.875, 0.875], [False, True, True, True], bins=2)
+    curves = [Reliability("0 % hidden", bins), Reliability("30 % hidden", bins[:1])]
+
+    figure = calibration_figure({f"corpus {number}": curves for number in range(count)})
+
+    assert len(figure.axes) == shown
+    panels = [axis for axis in figure.axes if axis.get_visible()]
+    assert [axis.get_title() for axis in panels] == [f"corpus {number}" for number in range(count)]
+    for axis in panels:
+        diagonal, whole, hidden = axis.lines
+        assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
+        assert whole.get_xydata().tolist() == [[0.25, 0.5], [0.875, 1.0]]
+        assert len(hidden.get_xdata()) == 1
+        assert [text.get_text() for text in axis.get_legend().get_texts()] == ["0 % hidden", "30 % hidden"]
 
 
 def test_a_picture_of_names_loads_neither_torch_nor_a_window_toolkit():
