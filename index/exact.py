@@ -13,6 +13,7 @@ from medlink.types import LinkOptions, Retrieval, Retrieved
 SCORE = 1.0
 LOOSE_SCORE = 0.95
 """Of a name with the mention's loose key only: a variant, not the string itself."""
+_ORDER = ("word order",)
 
 
 class ExactRetriever:
@@ -31,7 +32,10 @@ class ExactRetriever:
         return ExactRetriever(arrays=overlay.arrays, snapshot=self._snapshot, added=overlay.added)
 
     def search(self, mentions: Sequence[str], options: LinkOptions) -> list[Retrieval]:
-        """Return, for each mention, all concepts with that name, those first whose preferred name it is."""
+        """Return, for each mention, all concepts with that name, those first whose preferred name it is.
+
+        Of variants, those come first that have the words in the order of the mention.
+        """
         rows, scores = self._strict(mentions, options), dict.fromkeys(mentions, SCORE)
         unknown = [mention for mention in rows if not rows[mention]] if options.variants else []
         for mention, variants in self._loose(unknown, options).items():
@@ -70,12 +74,21 @@ class ExactRetriever:
 def _best_names(mention: str, rows: list[NameRow], score: float, ids: dict[int, str]) -> tuple[Retrieved, ...]:
     best: dict[int, NameRow] = {}
     short = is_short_form(mention)
+    moved = _moved(mention, rows) if score == LOOSE_SCORE else set()
 
-    def order(row: NameRow) -> tuple[bool, bool, bool, int]:
+    def order(row: NameRow) -> tuple[bool, bool, bool, bool, int]:
         text = row.name.text
-        return text != mention, is_short_form(text) != short, not row.is_preferred, row.number
+        return text != mention, row.number in moved, is_short_form(text) != short, not row.is_preferred, row.number
 
     for row in sorted(rows, key=order):
         best.setdefault(row.concept, row)
-    found = [Retrieved(ids[row.concept], row.name, score, row.is_preferred, row.words) for row in best.values()]
-    return tuple(sorted(found, key=lambda r: (not r.is_preferred, r.concept_id)))
+    ranked = sorted(best.values(), key=lambda row: (row.number in moved, not row.is_preferred, ids[row.concept]))
+    return tuple(Retrieved(ids[row.concept], row.name, score, row.is_preferred, row.words) for row in ranked)
+
+
+def _moved(mention: str, rows: list[NameRow]) -> set[int]:
+    """Return the numbers of names that have a mention's words in another order, if there are several to rank."""
+    if len(rows) == 1:
+        return set()
+    words = loose_key(mention, without=_ORDER)
+    return {row.number for row in rows if loose_key(row.name.text, without=_ORDER) != words}

@@ -69,6 +69,8 @@ def test_concepts_are_shown_as_curated(build, tmp_path):
         ("block_concept", None, "C0027051"),
         ("add_synonym", "wheezing", "C0004096"),
         ("block_name", "asthmatic disorder", "C0004096"),
+        ("block_name", "Lung disease", "MONDO:0005087"),
+        ("add_synonym", "Disease of the lung", "MONDO:0005087"),
     ]
     by = {"who": "ann", "why": "says so", "created_at": datetime.now(UTC)}
     state = CurationState(3, tuple(Entry(i, *row, **by) for i, row in enumerate(rows)))
@@ -81,6 +83,7 @@ def test_concepts_are_shown_as_curated(build, tmp_path):
         retired = client.get("/concepts/C0155626").json()["retired"]
 
     assert asthma["index"]["curation_revision"] == 3
+    assert [broader["preferred_name"] for broader in asthma["broader"]] == ["Disease of the lung"]
     assert [name["text"] for name in asthma["names"]] == ["Asthma", "wheezing"]
     assert (blocked.status_code, blocked.json()["code"]) == (404, "unknown_concept")
     assert (by_code["cui"], by_code["same_code"]) == ("MONDO:0099999", None)

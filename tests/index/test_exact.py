@@ -23,6 +23,8 @@ NAMES = {
     "X:INFUSION": ("IV infusion",),
     "X:LEUK": ("Leukemia",),
     "X:NSAID": ("NSAID",),
+    "X:STEM": ("Leukemic cell", "Leukemia stem cell"),
+    "X:CELL": ("Stem cell leukemia",),
     "X:T1": ("Type 1 diabetes",),
     "X:T2": ("Type 2 diabetes",),
     "X:T3": ("Type 3 diabetes",),
@@ -91,6 +93,17 @@ def test_a_variant_answers_where_a_filter_keeps_the_name_itself_from_answering(b
         ("X:COLOUR", "Colour blindness", LOOSE_SCORE)
     ]
     assert search(build, "chest pains", semantic_types=only_findings) == []
+
+
+def test_a_variant_in_the_order_of_the_mention_comes_first(build):
+    assert [name for _, name, _ in search(build, "leukaemia stem cells")] == [
+        "Leukemia stem cell",
+        "Stem cell leukemia",
+    ]
+    assert [name for _, name, _ in search(build, "stem cell leukaemias")] == [
+        "Stem cell leukemia",
+        "Leukemia stem cell",
+    ]
 
 
 def test_mentions_are_answered_in_their_order_and_each_as_if_alone(build):

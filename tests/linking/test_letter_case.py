@@ -29,6 +29,9 @@ def order(mention: str, *scored: tuple[str, float]) -> list[tuple[str, float, bo
         ("gaps", "GAP"),
         ("c", "C"),
         ("iga", "IgA"),
+        ("il6", "IL-6"),
+        ("co 2", "CO2"),
+        ("Bodies", "BODY"),
     ],
 )
 def test_a_short_name_in_capitals_is_not_the_word_it_looks_like(mention, name):
@@ -46,6 +49,9 @@ def test_a_short_name_in_capitals_is_not_the_word_it_looks_like(mention, name):
         ("COLD", "cold"),
         ("FEVER", "fever"),
         ("alsike", "ALS"),
+        ("Il6", "il-6"),
+        ("IL6", "IL-6"),
+        ("BODIES", "BODY"),
         ("hypertension", "HYPERTENSION"),
         ("motor neuron disease", "ALS"),
         ("", "ALS"),
