@@ -14,7 +14,6 @@ from medlink.errors import UnknownConceptError
 from medlink.loose_key import loose_key
 from medlink.types import Concept, ConceptFacts, LinkOptions, Name, Retirement
 
-
 # Some 2 KiB each.
 _REMEMBER = 50_000
 

@@ -59,8 +59,7 @@ class Facts:
         at = np.array([d.number for d in described], np.int64)
         columns = [counts[at].tolist() for counts in self._counts]
         return [
-            ConceptFacts(d.concept, d.words, d.name_sources, *row)
-            for d, *row in zip(described, *columns, strict=True)
+            ConceptFacts(d.concept, d.words, d.name_sources, *row) for d, *row in zip(described, *columns, strict=True)
         ]
 
 

@@ -213,7 +213,13 @@ def _added_names(
     held = list(_held(entries, names))
     first = len(arrays.concept_of_name)
     rows = [
-        NameRow(first + i, preferred.concept, Name(text, SAB, language="", code=str(entry.id)), is_preferred=False)
+        NameRow(
+            first + i,
+            preferred.concept,
+            Name(text, SAB, language="", code=str(entry.id)),
+            is_preferred=False,
+            words=tuple(loose_key(text).split()),
+        )
         for i, (entry, _, text, preferred) in enumerate(held)
     ]
     texts = [encoder_text(text, lowercase=encoder.lowercase) for _, _, text, _ in held]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -156,6 +156,10 @@ class LinkOptions:
     def filtered(self) -> bool:
         """Whether a filter may keep concepts from answering."""
         return bool(self.semantic_types or self.sabs)
+
+    def unfiltered(self) -> "LinkOptions":
+        """Return the same options without filters."""
+        return replace(self, semantic_types=frozenset(), sabs=frozenset())
 
 
 @dataclass(frozen=True, slots=True)

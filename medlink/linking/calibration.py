@@ -90,9 +90,7 @@ class Calibration:
             lists: The candidates of each, best first.
         """
         marked = [mark_broader(mention, fused, self.plain) for mention, fused in zip(asked, lists, strict=True)]
-        rows = [
-            calibration_features(mention, fused, self.plain) for mention, fused in zip(asked, marked, strict=True)
-        ]
+        rows = [calibration_features(mention, fused, self.plain) for mention, fused in zip(asked, marked, strict=True)]
         if not sum(map(len, rows)):
             return marked
         logits = self._trees.predict(np.concatenate([row for row in rows if len(row)]))

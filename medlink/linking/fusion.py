@@ -146,9 +146,7 @@ def concept_features(facts: ConceptFacts, annotated: Mapping[str, int]) -> tuple
     )
 
 
-def ranked(
-    found: Sequence[Evidence], names: Sequence[Retrieved], orders: Floats, features: Floats
-) -> list[Fused]:
+def ranked(found: Sequence[Evidence], names: Sequence[Retrieved], orders: Floats, features: Floats) -> list[Fused]:
     """Return the candidates best first; equal ones by concept id.
 
     Args:
@@ -179,4 +177,3 @@ def score_of(order: float) -> float:
     (0.5, True)
     """
     return round(float(1 / (1 + np.exp(-order))), DECIMALS)
-

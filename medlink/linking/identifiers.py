@@ -13,7 +13,6 @@ from medlink.types import (
     Mention,
     Relation,
     Retirement,
-    Retriever,
     concept_id,
 )
 
@@ -47,7 +46,7 @@ def identify(texts: Iterable[str], source: ConceptSource) -> dict[str, Identifie
     return found
 
 
-def answer_by_id(mention: Mention, found: Identified, _exact: Retriever, options: LinkOptions) -> LinkResult:
+def answer_by_id(mention: Mention, found: Identified, options: LinkOptions) -> LinkResult:
     """Return the concepts that an id stands for, each by its first name that the filters let answer."""
     retired = found.retirement
     whole = LinkOptions(top_k=options.top_k, include_suppressed=True)

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import inf
 
-from medlink.errors import NotCalibratedError, UnknownValueError
+from medlink.errors import NotCalibratedError
 from medlink.linking.composites import Composite, guess_composites, split_composite
 from medlink.linking.forms import Asked, spans_as_sent, write_out
 from medlink.linking.fusion import Fused, fuse, lead
 from medlink.linking.identifiers import Identified, answer_by_id, identify
-from medlink.linking.letter_case import mismatches_case, settle_case
-from medlink.linking.verdict import tied
+from medlink.linking.letter_case import settle_case
+from medlink.linking.ranking import DEPTH, Found, Query, Ranking
+from medlink.linking.search import Channels
+from medlink.linking.verdict import Verdict, verdict
 from medlink.text import match_key
 from medlink.types import (
-    CHANNELS,
     Candidate,
     Channel,
     Concept,
@@ -22,40 +23,48 @@ from medlink.types import (
     LinkOptions,
     LinkResult,
     Mention,
-    NilReason,
     PinSource,
     Retriever,
-    Status,
 )
 
-_NO_FILTER: dict[str, Any] = {"semantic_types": frozenset(), "sabs": frozenset(), "top_k": 1}
 # A tie shows in the concepts beyond top_k, and so does what a demoted short name makes room for: the answer is to
 # begin the same for every top_k.
 _BEYOND_TOP_K = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Ranked:
     fused: list[Fused] = field(default_factory=list)
-    ties: tuple[str, ...] = ()
     truncated: bool = False
 
 
 class Linker:
-    """Links mentions over one index build and its curation: short forms and parts, channels, fusion, verdict."""
+    """Links mentions over one index build and its curation: short forms and parts, channels, fusion, verdict.
+
+    Args:
+        retrievers: The channels of the build.
+        concepts: The facts about its concepts.
+        pins: What people have decided.
+        ranking: The models of the build; without them, or where not all channels are used, candidates come in the
+            order of trust in the channels and have no probability.
+    """
 
     def __init__(
-        self, retrievers: Mapping[Channel, Retriever], concepts: ConceptSource, pins: PinSource | None = None
+        self,
+        retrievers: Mapping[Channel, Retriever],
+        concepts: ConceptSource,
+        pins: PinSource | None = None,
+        ranking: Ranking | None = None,
     ) -> None:
-        # The order of CHANNELS is the order of trust that `fuse` relies on.
-        self._retrievers = {channel: retrievers[channel] for channel in CHANNELS if channel in retrievers}
+        self._channels = Channels(retrievers)
         self._concepts = concepts
         self._pins = pins
+        self._ranking = ranking
 
     @property
     def channels(self) -> tuple[Channel, ...]:
         """The channels that this build has."""
-        return tuple(self._retrievers)
+        return self._channels.names
 
     def link(self, mentions: Sequence[Mention], options: LinkOptions) -> list[LinkResult]:
         """Return one result a mention, in order; equal mentions get equal answers whatever else is asked.
@@ -68,24 +77,38 @@ class Linker:
 
         Raises:
             UnknownValueError: None of the channels, or a semantic type or source that the build does not have.
-            NotCalibratedError: A threshold is given and the build has no calibration.
+            NotCalibratedError: A threshold is given where there are no probabilities: the build has no calibration,
+                or not all channels are used.
         """
-        if options.threshold is not None:
-            raise NotCalibratedError("this index build has no calibrated probabilities; leave threshold out")
+        if options.threshold is not None and not (self._ranks(options) and self._calibrated):
+            raise NotCalibratedError(
+                "a threshold needs an index build with calibration and all channels; leave threshold out"
+            )
         known = self._identify(mentions)
         asked = self._read([m for m in mentions if m.text not in known], options)
-        texts = list(dict.fromkeys(text for a in asked for text in a.texts))
-        worded = [text for text in texts if match_key(text)]
+        queries = list(dict.fromkeys(self._query(a, text, options) for a in asked for text in a.texts))
+        worded = [query for query in queries if match_key(query.text)]
         answers = dict(zip(worded, self._answer(worded, options), strict=True))
         blank = LinkResult(Mention(""), "nil", reason="empty_after_normalisation")
-        results = iter([_assemble(a, {text: answers.get(text, blank) for text in a.texts}) for a in asked])
-        return [
-            answer_by_id(m, known[m.text], self._retrievers["exact"], options) if m.text in known else next(results)
-            for m in mentions
-        ]
+        results = iter(
+            [_assemble(a, {t: answers.get(self._query(a, t, options), blank) for t in a.texts}) for a in asked]
+        )
+        return [answer_by_id(m, known[m.text], options) if m.text in known else next(results) for m in mentions]
+
+    @property
+    def _calibrated(self) -> bool:
+        return self._ranking is not None and self._ranking.calibration is not None
+
+    def _ranks(self, options: LinkOptions) -> bool:
+        """Say whether the models apply: they know what all channels say, not what some would."""
+        return self._ranking is not None and self._channels.all_used(options)
+
+    def _query(self, asked: Asked, text: str, options: LinkOptions) -> Query:
+        # Only the models look at the context, so that without them equal texts are searched once.
+        return Query(text, asked.mention.context if self._ranks(options) else None)
 
     def _identify(self, mentions: Sequence[Mention]) -> dict[str, Identified]:
-        if "exact" not in self._retrievers:
+        if not self._channels.has_exact:
             return {}
         texts = {m.text for m in mentions}
         return identify(sorted(texts - self._pinned(texts)), self._concepts)
@@ -103,7 +126,7 @@ class Linker:
         guesses = {text: guess_composites(text) for text in texts if text not in sure}
         parts = [part.text for ways in guesses.values() for guess in ways for part in guess.parts]
         wholes = [text for text in texts if text in sure or guesses[text]]
-        named = self._named(list(dict.fromkeys([*wholes, *parts])), options)
+        named = self._named([*wholes, *parts], options)
         chosen = {}
         for text in wholes:
             ways = [sure[text]] if text in sure else [g for g in guesses[text] if {p.text for p in g.parts} <= named]
@@ -112,50 +135,59 @@ class Linker:
         return chosen
 
     def _named(self, texts: Sequence[str], options: LinkOptions) -> set[str]:
-        """Return those texts that are pinned or a name of the build, with or without the filters, in their own case."""
-        pinned = self._pinned(texts)
-        if not texts or "exact" not in self._retrievers:
-            return pinned
-        found = self._retrievers["exact"].search(texts, replace(options, **_NO_FILTER))
-        return pinned | {
-            text
-            for text, retrieval in zip(texts, found, strict=True)
-            if any(not (options.case and mismatches_case(text, r.name.text)) for r in retrieval.found)
-        }
+        return self._pinned(texts) | self._channels.named(texts, options)
 
     def _pinned(self, texts: Iterable[str]) -> set[str]:
         return {text for text in texts if self._pins and self._pins.pinned(text, LinkOptions())}
 
-    def _answer(self, texts: Sequence[str], options: LinkOptions) -> list[LinkResult]:
-        found = self._search(texts, options)
-        lost = [text for text, f in zip(texts, found, strict=True) if not f.fused] if options.filtered else []
-        beyond = dict(zip(lost, self._search(lost, replace(options, **_NO_FILTER)), strict=True))
-        shown = [f.concept_id for part in (*found, *beyond.values()) for f in part.fused]
-        concepts = self._concepts.concepts(sorted(set(shown)))
+    def _answer(self, queries: Sequence[Query], options: LinkOptions) -> list[LinkResult]:
+        found = self._search(queries, options)
+        lost = [query for query, f in zip(queries, found, strict=True) if not f.fused] if options.filtered else []
+        beyond = dict(zip(lost, self._search(lost, replace(options.unfiltered(), top_k=1)), strict=True))
+        threshold = self._threshold(options)
+        verdicts = [
+            verdict(f.fused, beyond[query].fused if query in beyond else (), threshold)
+            for query, f in zip(queries, found, strict=True)
+        ]
+        shown = {f.concept_id for v in verdicts for f in v.shown(options.top_k)}
+        concepts = self._concepts.concepts(sorted(shown))
         return [
-            _result(Mention(text), f, beyond.get(text, _Found()), concepts)
-            for text, f in zip(texts, found, strict=True)
+            _result(query.text, v, f.truncated, concepts, options.top_k)
+            for query, f, v in zip(queries, found, verdicts, strict=True)
         ]
 
-    def _search(self, texts: Sequence[str], options: LinkOptions) -> list[_Found]:
-        chosen = {c: r for c, r in self._retrievers.items() if c in options.channels}
-        if not chosen:
-            raise UnknownValueError("channel", ", ".join(options.channels), list(self._retrievers))
-        wider = replace(options, top_k=options.top_k + _BEYOND_TOP_K)
-        by_channel = {channel: retriever.search(texts, wider) for channel, retriever in chosen.items()}
-        found = []
-        for i, text in enumerate(texts):
-            retrievals = {channel: retrieved[i] for channel, retrieved in by_channel.items()}
-            fused = fuse(retrievals)
+    def _threshold(self, options: LinkOptions) -> float:
+        if options.threshold is not None or self._ranking is None or self._ranking.calibration is None:
+            return options.threshold or 0.0
+        return self._ranking.calibration.threshold
+
+    def _search(self, queries: Sequence[Query], options: LinkOptions) -> list[_Ranked]:
+        deep = max(DEPTH if self._ranks(options) else 0, options.top_k + _BEYOND_TOP_K)
+        found = self._channels.search(queries, options, deep=deep)
+        ranked = []
+        for f, fused in zip(found, self._fused(found, options, deep), strict=True):
             if options.case:
-                fused = settle_case(text, fused)
-            ties = tied(fused)
-            if pin := self._pins and self._pins.pinned(text, options):
+                fused = settle_case(f.query.text, fused)
+            if pin := self._pins and self._pins.pinned(f.query.text, options):
                 # A person has decided between them.
-                fused, ties = lead(fused, pin), ()
-            cut = any(retrieval.truncated for retrieval in retrievals.values())
-            found.append(_Found(fused[: options.top_k], ties, cut))
-        return found
+                fused = lead(fused, pin)
+            ranked.append(_Ranked(fused, any(retrieval.truncated for retrieval in f.retrievals.values())))
+        return ranked
+
+    def _fused(self, found: Sequence[Found], options: LinkOptions, deep: int) -> list[list[Fused]]:
+        if not self._ranking or not self._ranks(options):
+            return [fuse(f.retrievals) for f in found]
+        ranked = self._ranking.rank(self._channels.with_parts(found, options), options)
+        if deep <= DEPTH:
+            return ranked
+        # What lies deeper than the models look follows behind.
+        return [_followed(first, fuse(f.retrievals)) for first, f in zip(ranked, found, strict=True)]
+
+
+def _followed(first: list[Fused], others: Sequence[Fused]) -> list[Fused]:
+    ids = {f.concept_id for f in first}
+    stated = None if not first or first[0].probability is None else 0.0
+    return first + [replace(f, score=0.0, order=-inf, probability=stated) for f in others if f.concept_id not in ids]
 
 
 def _split_as_sent(asked: Asked, composite: Composite | None) -> Asked:
@@ -178,18 +210,32 @@ def _assemble(asked: Asked, answers: Mapping[str, LinkResult]) -> LinkResult:
     return replace(result, parts=parts, conjunction=asked.composite.conjunction)
 
 
-def _result(mention: Mention, found: _Found, beyond: _Found, concepts: Mapping[str, Concept]) -> LinkResult:
-    candidates = _candidates(found.fused, concepts)
-    if not candidates:
-        nearest = _candidates(beyond.fused[:1], concepts)
-        reason: NilReason = "filtered_out" if nearest else "no_candidate"
-        return LinkResult(mention, "nil", reason=reason, nearest=nearest[0] if nearest else None)
-    status: Status = "ambiguous" if found.ties else "linked"
-    return LinkResult(mention, status, candidates, ties=found.ties, truncated=found.truncated)
+def _result(text: str, judged: Verdict, truncated: bool, concepts: Mapping[str, Concept], top_k: int) -> LinkResult:
+    candidates = _candidates(judged.answers[:top_k], concepts)
+    nearest = _candidates(judged.nearest, concepts)
+    return LinkResult(
+        Mention(text),
+        judged.status,
+        candidates,
+        reason=judged.reason,
+        nearest=nearest[0] if nearest else None,
+        ties=judged.ties,
+        truncated=truncated,
+    )
 
 
 def _candidates(fused: Sequence[Fused], concepts: Mapping[str, Concept]) -> tuple[Candidate, ...]:
     return tuple(
-        Candidate(rank, concepts[f.concept_id], f.name, f.score, f.channels, case_mismatch=f.case_mismatch, pin=f.pin)
+        Candidate(
+            rank,
+            concepts[f.concept_id],
+            f.name,
+            f.score,
+            f.channels,
+            probability=f.probability,
+            relation=f.relation,
+            case_mismatch=f.case_mismatch,
+            pin=f.pin,
+        )
         for rank, f in enumerate(fused, start=1)
     )

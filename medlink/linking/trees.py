@@ -40,7 +40,11 @@ class Trees:
         Raises:
             ValueError: A node is of another form.
         """
-        feature, threshold, left, right, value = [], [], [], [], []
+        feature: list[int] = []
+        threshold: list[float] = []
+        left: list[int] = []
+        right: list[int] = []
+        value: list[float] = []
         roots, depth = [], 0
         for nodes in trees:
             first = len(feature)
