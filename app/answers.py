@@ -1,12 +1,10 @@
 """What the service sends, as pydantic models made from domain records; pinned by docs/api/openapi.json."""
 
-from pydantic import BaseModel, ConfigDict
-
+from app.explanations import Asked, ExplanationOut, explain
+from app.facts import CodeOut, DefinitionOut, IndexOut, Out, SemanticTypeOut, codes_of, definitions_of, types_of
 from app.schemas import Options
 from medlink.types import (
     Candidate,
-    Channel,
-    Concept,
     Conjunction,
     Expansion,
     LinkedPart,
@@ -18,56 +16,7 @@ from medlink.types import (
 )
 
 
-class _Out(BaseModel):
-    model_config = ConfigDict(use_attribute_docstrings=True, serialize_by_alias=True)
-
-
-class SemanticTypeOut(_Out):
-    """A semantic type."""
-
-    tui: str
-    name: str
-
-
-class CodeOut(_Out):
-    """An identifier of the concept in a source vocabulary."""
-
-    sab: str
-    code: str
-
-
-class DefinitionOut(_Out):
-    """A definition as a source words it."""
-
-    sab: str
-    text: str
-
-
-class PinOut(_Out):
-    """The correction by which a person said that the mention is this concept."""
-
-    entry: int
-    why: str
-
-
-class ExplanationOut(_Out):
-    """Why a candidate is there."""
-
-    channels: dict[Channel, float]
-    matched_sab: str
-    matched_tty: str
-    pin: PinOut | None = None
-    """Set if the mention is pinned to the concept, which is first then whatever the channels found."""
-
-    @classmethod
-    def of(cls, candidate: Candidate) -> "ExplanationOut":
-        """Return what speaks for a candidate."""
-        pin = {"pin": PinOut(entry=candidate.pin.entry, why=candidate.pin.why)} if candidate.pin else {}
-        name = candidate.name
-        return cls(channels=dict(candidate.channels), matched_sab=name.sab, matched_tty=name.tty, **pin)
-
-
-class CandidateOut(_Out):
+class CandidateOut(Out):
     """A concept offered as the answer."""
 
     rank: int
@@ -86,20 +35,20 @@ class CandidateOut(_Out):
     explanation: ExplanationOut | None = None
 
     @classmethod
-    def of(cls, candidate: Candidate, request: Options) -> "CandidateOut":
+    def of(cls, candidate: Candidate, request: Options, asked: Asked) -> "CandidateOut":
         """Return the parts of a candidate that the request asks for; the others stay unset and are not sent."""
         concept, name = candidate.concept, candidate.name
         parts: dict[str, object] = {}
         if candidate.case_mismatch:
             parts["case_mismatch"] = True
         if "types" in request.include:
-            parts["semantic_types"] = _types(concept)
+            parts["semantic_types"] = types_of(concept)
         if "codes" in request.include:
-            parts["codes"] = _codes(concept)
+            parts["codes"] = codes_of(concept)
         if "definition" in request.include and concept.definitions:
-            parts["definition"] = _definitions(concept)[0]
+            parts["definition"] = definitions_of(concept)[0]
         if request.explain:
-            parts["explanation"] = ExplanationOut.of(candidate)
+            parts["explanation"] = explain(candidate, asked)
         return cls(
             rank=candidate.rank,
             cui=concept.id,
@@ -113,14 +62,14 @@ class CandidateOut(_Out):
         )
 
 
-class SpanOut(_Out):
+class SpanOut(Out):
     """A stretch of text: 0-based, end-exclusive, in code points."""
 
     start: int
     end: int
 
 
-class DefinitionUsedOut(_Out):
+class DefinitionUsedOut(Out):
     """A short form with its long form; offsets are those of the context, or of the mention if it came without one."""
 
     short: str
@@ -131,7 +80,7 @@ class DefinitionUsedOut(_Out):
     long_end: int
 
 
-class ExpansionOut(_Out):
+class ExpansionOut(Out):
     """What was searched instead of the mention: its short forms are written out."""
 
     text: str
@@ -144,7 +93,7 @@ class ExpansionOut(_Out):
         return cls(text=expansion.text, definitions=definitions)
 
 
-class ResultOut(_Out):
+class ResultOut(Out):
     """The answer to one mention."""
 
     id: str | None = None
@@ -170,12 +119,11 @@ class ResultOut(_Out):
     @classmethod
     def of(cls, result: LinkResult, request: Options) -> "ResultOut":
         """Return a result as the request wants it; what does not apply stays unset and is not sent."""
-        facts = _facts(result, request)
+        facts = _facts(result, request, Asked.by(result))
         if result.mention.id is not None:
             facts["id"] = result.mention.id
         if result.parts:
-            begin = result.mention.start
-            facts["parts"] = [PartOut.of_part(part, begin, request) for part in result.parts]
+            facts["parts"] = [PartOut.of_part(part, result, request) for part in result.parts]
             facts["conjunction"] = result.conjunction
         if result.expansion:
             facts["expansion"] = ExpansionOut.of(result.expansion)
@@ -191,26 +139,27 @@ class PartOut(ResultOut):
     """The same in the context; sent if the mention came with its `start`."""
 
     @classmethod
-    def of_part(cls, part: LinkedPart, begin: int | None, request: Options) -> "PartOut":
-        """Return a part of a mention that begins at `begin` of its context, if that is known."""
-        facts = _facts(part.result, request)
+    def of_part(cls, part: LinkedPart, whole: LinkResult, request: Options) -> "PartOut":
+        """Return a part of a mention, with its place in the context if that of the mention is known."""
+        facts = _facts(part.result, request, Asked.by_part(part, whole))
+        begin = whole.mention.start
         facts["spans"] = _spans(part, 0)
         if begin is not None:
             facts["context_spans"] = _spans(part, begin)
         return cls.model_validate(facts)
 
 
-def _facts(result: LinkResult, request: Options) -> dict[str, object]:
+def _facts(result: LinkResult, request: Options, asked: Asked) -> dict[str, object]:
     """Return what a mention and a part of one have in common, without what does not apply."""
     facts: dict[str, object] = {
         "text": result.mention.text,
         "status": result.status,
-        "candidates": [CandidateOut.of(c, request) for c in result.candidates],
+        "candidates": [CandidateOut.of(c, request, asked) for c in result.candidates],
     }
     if result.reason:
         facts["reason"] = result.reason
     if result.nearest:
-        facts["nearest"] = CandidateOut.of(result.nearest, request)
+        facts["nearest"] = CandidateOut.of(result.nearest, request, asked)
     if result.ties:
         facts["ties"] = list(result.ties)
     if result.truncated:
@@ -224,14 +173,14 @@ def _spans(part: LinkedPart, begin: int) -> list[SpanOut]:
     return [SpanOut(start=start + begin, end=end + begin) for start, end in part.spans]
 
 
-class ItemErrorOut(_Out):
+class ItemErrorOut(Out):
     """Why one mention of a bulk request was not linked."""
 
     code: str
     detail: str
 
 
-class ErrorOut(_Out):
+class ErrorOut(Out):
     """Stands in the place of a mention that could not be linked; `item` counts from 0."""
 
     item: int
@@ -239,94 +188,15 @@ class ErrorOut(_Out):
     error: ItemErrorOut
 
 
-class IndexOut(_Out):
-    """The index build that all results of the answer come from, and the curation that lay over it."""
-
-    id: str
-    curation_revision: int
-    channels: list[Channel]
-
-
-class LinkResponse(_Out):
+class LinkResponse(Out):
     """Results in the order of the mentions."""
 
     index: IndexOut
     results: list[ResultOut]
 
 
-class BulkResponse(_Out):
+class BulkResponse(Out):
     """Results or errors in the order of the mentions."""
 
     index: IndexOut
     results: list[ResultOut | ErrorOut]
-
-
-class NameOut(_Out):
-    """One string of the concept in one source."""
-
-    text: str
-    sab: str
-    tty: str
-    language: str
-    code: str
-    suppressed: bool
-
-
-class ConceptRef(_Out):
-    """A concept by id and name; no name if it is not in the index build."""
-
-    cui: str
-    curie: str
-    preferred_name: str | None
-
-
-class RetirementOut(_Out):
-    """What became of a retired id; no successor means that it is gone."""
-
-    reason: str
-    release: str
-    successors: list[ConceptRef]
-
-
-class ConceptOut(_Out):
-    """A concept, whole. Of a retired one there is only `retired`."""
-
-    index: IndexOut
-    cui: str
-    curie: str
-    preferred_name: str | None = None
-    names: list[NameOut] = []
-    semantic_types: list[SemanticTypeOut] = []
-    codes: list[CodeOut] = []
-    definitions: list[DefinitionOut] = []
-    broader: list[ConceptRef] = []
-    retired: RetirementOut | None = None
-    same_code: list[str] | None = None
-    """Other concepts that carry the code which was asked for."""
-
-
-def describe_concept(concept: Concept, broader: list[ConceptRef], index: IndexOut) -> ConceptOut:
-    """Return a concept with everything the build knows about it."""
-    return ConceptOut(
-        index=index,
-        cui=concept.id,
-        curie=curie(concept.id),
-        preferred_name=concept.preferred_name,
-        names=[NameOut.model_validate(n, from_attributes=True) for n in concept.names],
-        semantic_types=_types(concept),
-        codes=_codes(concept),
-        definitions=_definitions(concept),
-        broader=broader,
-    )
-
-
-def _types(concept: Concept) -> list[SemanticTypeOut]:
-    return [SemanticTypeOut(tui=t.tui, name=t.name) for t in concept.semantic_types]
-
-
-def _codes(concept: Concept) -> list[CodeOut]:
-    return [CodeOut(sab=c.sab, code=c.code) for c in concept.codes]
-
-
-def _definitions(concept: Concept) -> list[DefinitionOut]:
-    return [DefinitionOut(sab=d.sab, text=d.text) for d in concept.definitions]

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from app.answers import IndexOut
 from app.errors import UnsupportedMediaTypeError
+from app.facts import IndexOut
 from app.serving import ActiveBuilds
 from app.settings import Settings
 from index.store import IndexBuild

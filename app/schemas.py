@@ -57,7 +57,7 @@ class Options(_In):
     include: list[Include] = ["codes", "types"]
     """Parts of a candidate to send; `suppressed` lets suppressed names answer."""
     explain: bool = False
-    """Send the score of every channel and the source of the matched name."""
+    """Say why each candidate is there: channel scores, the matched name and its source, what differs, and more."""
 
     def options(self) -> LinkOptions:
         """Return the domain record."""

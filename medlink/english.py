@@ -33,6 +33,7 @@ _NOT_LATIN_SINGULAR = frozenset("abuses causes fuses houses menopauses misuses p
 _BRITISH = tuple(
     (re.compile(pattern), american)
     for pattern, american in (
+        (r"^haem(?=s?$)", "heme"),
         # anaemia, paediatric, perianaesthesia; not aerobic, Michael, fistulae, hexaenoic
         (r"ae(?![rl]|n[eo]|s?$)", "e"),
         # American writes oe inside gastroesophageal and angioedema too: only the second o may go there.
@@ -40,25 +41,29 @@ _BRITISH = tuple(
         (r"^oe(?!$)", "e"),
         (r"([ai])oestr", r"\1estr"),
         (r"(myx|lymph|papill|hydr)oed", r"\1ed"),
-        (r"(rrh|apn|spn|opn)oe([ai])", r"\1e\2"),
+        (r"(rrh|pn)oe([ai])", r"\1e\2"),
         (r"foet", "fet"),
         (r"amoeb", "ameb"),
         (r"coel", "cel"),
         (r"homoeo", "homeo"),
         (r"sulph", "sulf"),
-        (r"^leuc(?=oc|op|od|oe|em)", "leuk"),
+        (r"^leuc(?=oc|op|od|oe|ot|em)", "leuk"),
         (r"(tum|col|lab|vap|fav|hum|behavi)our", r"\1or"),
         (r"^odour", "odor"),
         (r"^fibre", "fiber"),
         (r"^(cent|met|lit|tit|goit|calib)re(?=s?$)", r"\1er"),
         (r"isation", "ization"),
-        (r"(er|dom|tim|nim|xim|[lnt])ised(?=s?$)", r"\1ized"),
+        (r"(er|dom|tim|nim|xim|tas|[lnt])is(?=(?:ed|ing)s?$)", r"\1iz"),
         (r"(paral|anal|catal|dial|hydrol)ys(?=(?:ed|ing)s?$)", r"\1yz"),
         (r"^aluminium(?=s?$)", "aluminum"),
         (r"^alfa(?=s?$)", "alpha"),
         (r"^(s?)mould", r"\1mold"),
         (r"^ageing(?=s?$)", "aging"),
-        (r"([ei])ll(?=(?:ed|ing)s?$)", r"\1l"),
+        (r"^grey(?=s?$)", "gray"),
+        (r"^disk(?=s?$)", "disc"),
+        (r"^manoeuvre(?=s?$)", "maneuver"),
+        (r"^programme(?=s?$)", "program"),
+        (r"([ei]|na)ll(?=(?:ed|ing)s?$)", r"\1l"),
     )
 )
 

@@ -12,10 +12,10 @@ from itertools import pairwise
 
 from medlink.english import american, singular
 from medlink.text import MATCH_KEY_STEPS
+from medlink.written_signs import undotted, visible, without_written_signs
 
-LOOSE_KEY_VERSION = 1
+LOOSE_KEY_VERSION = 2
 
-_TRADE_MARK = re.compile(r"(?<=[^\W\d_]{3})\((?:R|r|TM|tm)\)(?=$|[\s,;.])")
 _LONE_SHARP_S = re.compile(r"(?<![^\W\d_])ß(?![^\W\d_])")
 _LATIN = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
@@ -32,10 +32,12 @@ _GREEK_NAMES = frozenset(_GREEK.values())
 _GREEK_RUN = re.compile(f"[{''.join(_GREEK)}]+")
 _LONGEST_GREEK_RUN = 2
 _DIGIT = re.compile(r"\d")
-_DIGIT_EDGE = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+_DIGIT_EDGE = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])|(?<=\d)(?=%)")
+_PERCENTAGE = re.compile(r"(?<!\S)(?:[0-9]+ )+%(?!\S)")
 _PREFIXES = frozenset(
-    "anti auto cardio extra hyper hypo immuno inter intra macro micro mono multi neo neuro non para peri poly post pre"
-    " pseudo semi sub supra trans ultra".split()
+    "angio anti auto broncho cardio cerebro esophago extra gastro hepato hyper hypo immuno inter intra macro micro mono"
+    " multi myelo naso neo neuro non oesophago oro osteo para peri poly post pre pseudo psycho semi sub supra tracheo"
+    " trans ultra".split()
 )
 # As they are written, for it is looked up for every name; X stands for X-linked.
 _ANY_PREFIX = frozenset({form for prefix in (*_PREFIXES, "x") for form in (prefix, prefix.title(), prefix.upper())})
@@ -136,10 +138,6 @@ def differing_steps(one: str, other: str) -> tuple[str, ...] | None:
             if loose_key(one, without=without) == loose_key(other, without=without):
                 needed.remove(name)
     return tuple(needed)
-
-
-def _without_written_signs(text: str) -> str:
-    return _TRADE_MARK.sub("", text) if ")" in text else text
 
 
 def _beta_for_sharp_s(text: str) -> str:
@@ -249,11 +247,13 @@ def _takes_numbers(word: str) -> bool:
 
 
 def _sorted_words(text: str) -> str:
-    """Sort words, each with the numbers that follow it; numbers at the start stay there."""
+    """Sort words, each with the numbers that follow it; numbers at the start stay there, a lone percentage anywhere."""
     words = text.split()
     if not _DIRECTIONS.isdisjoint(words) or len(set(words)) < len(words):
         # A word said twice belongs to two others: T cell negative, B cell positive.
         return text
+    percentage = _PERCENTAGE.findall(text) if text.count("%") == 1 else []
+    words = _PERCENTAGE.sub("", text).split() if percentage else words
     numbers = sum(word in _GREEK_NAMES or _is_number_like(word) for word in words)
     if numbers > _MOST_NUMBERS or sum(word in _RESIDUES for word in words) > 1:
         return text
@@ -266,9 +266,12 @@ def _sorted_words(text: str) -> str:
             groups[-1] += " " + word
         else:
             start.append(word)
-    ordered = " ".join([*start, *sorted(groups)])
-    # A prefix that stood alone must not come to stand before a word.
-    return ordered if _prefixes_joined(ordered) == ordered else text
+    if start and percentage:
+        return text
+    ordered = " ".join([*start, *sorted([*groups, *percentage])])
+    # A prefix that stood alone must not come to stand before a word, nor a word that a percentage kept from the next.
+    settled = _arabic_numerals(_singular_words(ordered)) if percentage else ordered
+    return ordered if _prefixes_joined(ordered) == ordered == settled else text
 
 
 def _is_number_like(word: str) -> bool:
@@ -277,7 +280,9 @@ def _is_number_like(word: str) -> bool:
 
 # Those after `case` read capitals too, lest leaving it out stop them: II and 2 do not differ in case.
 _STEPS: tuple[tuple[str, Callable[[str], str]], ...] = (
-    ("written signs", _without_written_signs),
+    ("invisible", visible),
+    ("written signs", without_written_signs),
+    ("dots", undotted),
     ("look-alikes", _beta_for_sharp_s),
     *MATCH_KEY_STEPS.items(),
     ("look-alikes", _latin_for_look_alikes),

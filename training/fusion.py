@@ -14,7 +14,7 @@ from training.boosting import Boosting, rank_trees
 from training.measured import Labeled, Measuring, Sample, count_annotations, labeled_mentions, labeled_texts
 
 if TYPE_CHECKING:
-    from index.store import IndexBuild
+    pass
 
 BOOSTING = Boosting(trees=200, leaves=31, learning_rate=0.06, least_rows=60, columns=0.7)
 
@@ -97,7 +97,9 @@ def fit(
         raise ValueError(f"no such features: {', '.join(unknown)}")
     telling = [s for s in samples if s.right.any() and not s.right.all() for _ in range(s.labeled.count)]
     if not telling:
-        raise ValueError("no mention has a right and a wrong candidate; does the index hold the concepts of the corpus?")
+        raise ValueError(
+            "no mention has a right and a wrong candidate; does the index hold the concepts of the corpus?"
+        )
     rows = np.concatenate([s.measured.features for s in telling])
     rows[:, [FEATURES.index(feature) for feature in without]] = 0.0
     right = np.concatenate([s.right for s in telling])

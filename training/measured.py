@@ -117,7 +117,7 @@ def count_annotations(documents: Iterable[LabeledDocument]) -> tuple[Counter[str
 
 
 def labeled_texts(documents: Sequence[LabeledDocument], typos: Mapping[str, str] | None = None) -> list[Labeled]:
-    """Return what the protocols that ask by text ask for, without any context; the parts of a composite by themselves."""
+    """Return what the protocols that ask by text ask for, without context; parts of a composite by themselves."""
     found = (
         Labeled(Query(text), question.mention.gold_ids, question.mention.document_id)
         for question in questions(documents, typos)

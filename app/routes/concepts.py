@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter
 
-from app.answers import ConceptOut, ConceptRef, RetirementOut, describe_concept
 from app.deps import BuildDep, describe_index
 from app.errors import problems
+from app.facts import ConceptOut, ConceptRef, RetirementOut, describe_concept
 from index.concepts import CuratedConcepts
 from medlink.errors import UnknownConceptError
 from medlink.types import concept_id, curie

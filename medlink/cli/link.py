@@ -28,6 +28,7 @@ def link(
     sabs: Annotated[str, typer.Option(help="Only concepts with a name or code there, e.g. MESH,MONDO.")] = "",
     channels: Annotated[str, typer.Option(help="Ways to find candidates: exact, dense, lexical.")] = "exact,dense",
     composites: Annotated[bool, typer.Option(help="Answer the parts of a mention of several concepts.")] = True,
+    explain: Annotated[bool, typer.Option(help="Say why each candidate is there; not in .csv and .tsv files.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a mention.")] = False,
 ) -> None:
     """Link mentions, as `POST /link` does.
@@ -57,9 +58,9 @@ def link(
     settings = Settings()
     linker = load_active_build(settings).linker
     if input and output:
-        link_file(input, output, column, lambda texts: _answers(linker, texts, options, settings))
+        link_file(input, output, column, lambda texts: _answers(linker, texts, options, settings, explain=explain))
         return
-    for answer in _answers(linker, mentions or [], options, settings):
+    for answer in _answers(linker, mentions or [], options, settings, explain=explain):
         if as_json:
             _console.print_json(json.dumps(answer))
         else:
@@ -68,7 +69,7 @@ def link(
 
 
 def _answers(
-    linker: "Linker", texts: Sequence[object], options: "LinkOptions", settings: "Settings"
+    linker: "Linker", texts: Sequence[object], options: "LinkOptions", settings: "Settings", *, explain: bool
 ) -> list[dict[str, Any]]:
     """Return what the service would answer in bulk, as plain JSON values."""
     from app.answers import ErrorOut, ResultOut
@@ -78,7 +79,8 @@ def _answers(
 
     checked = check_each(texts, settings)
     results = iter(linker.link([m for m in checked if isinstance(m, Mention)], options))
-    answers = [m if isinstance(m, ErrorOut) else ResultOut.of(next(results), Options()) for m in checked]
+    request = Options(explain=explain)
+    answers = [m if isinstance(m, ErrorOut) else ResultOut.of(next(results), request) for m in checked]
     return [answer.model_dump(mode="json", exclude_unset=True) for answer in answers]
 
 
@@ -86,7 +88,10 @@ def _table(answer: dict[str, Any]) -> Table:
     if "error" in answer:
         return Table(title=f"error: {answer['error']['detail']}")
     reason = f" ({answer['reason']})" if "reason" in answer else ""
+    explained = any("explanation" in candidate for candidate in answer["candidates"])
     table = Table("", "concept", "preferred name", "matched name", "score", "types", "codes")
+    if explained:
+        table.add_column("why")
     table.title = f"{escape(answer['text'])}: {answer['status']}{reason}"
     for candidate in answer["candidates"]:
         table.add_row(
@@ -97,5 +102,12 @@ def _table(answer: dict[str, Any]) -> Table:
             f"{candidate['score']:.4f}",
             escape(", ".join(t["name"] for t in candidate["semantic_types"])),
             escape(", ".join(f"{c['sab']} {c['code']}" for c in candidate["codes"][:4])),
+            *([_why(candidate)] if explained else ()),
         )
     return table
+
+
+def _why(candidate: dict[str, Any]) -> str:
+    from app.explanations import ExplanationOut, reasons
+
+    return escape("; ".join(reasons(ExplanationOut.model_validate(candidate["explanation"]))))

@@ -1,13 +1,19 @@
 """Short forms that a text defines, after Schwartz and Hearst (2003), with whole long forms only."""
 
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Sequence
 
 from medlink.types import AbbreviationDefinition, Expansion, Replacement
 
-_BRACKETS = {"(": ")", "[": "]"}
-_BRACKET = re.compile(r"[()\[\]]")
+_BRACKETS = {"(": ")", "[": "]", "（": "）"}
+_BRACKET = re.compile(r"[()\[\]（）]")
+# What a writer may put before a short form in its brackets.
+_LEAD = re.compile(
+    r"(?:(?:hereafter|henceforth|abbreviated|referred|also|called|termed|known|as|to|or|the|i\.e\.),?\s+)+"
+)
+_SHORTEST = 2
 _MAX_SHORT = 10
 _QUOTES = "\"'“”‘’"
 # How far back a long form may begin; what a text full of brackets costs depends on it.
@@ -18,6 +24,10 @@ _SENTENCE_END = re.compile(r"[.!?;]\s+(?=[A-Z\"(])|\n")
 _ENUMERATION = re.compile(r"[;,]")
 # A number counts as a whole: the 1 of BRCA1 is not in "chromosome 17".
 _UNIT = re.compile(r"\d+|[^\W\d_]")
+_GREEK = {
+    chr(code): unicodedata.name(chr(code)).split()[-1].lower().replace("lamda", "lambda")
+    for code in range(ord("α"), ord("ω") + 1)
+}
 
 
 def find_definitions(text: str) -> list[AbbreviationDefinition]:
@@ -46,8 +56,9 @@ def find_definitions(text: str) -> list[AbbreviationDefinition]:
 def expand(mention: str, definitions: Sequence[AbbreviationDefinition], *, at: int | None = None) -> Expansion:
     """Write out the short forms of a mention; case counts, and only whole words are short forms.
 
-    A short form in brackets beside its own long form is dropped rather than written out twice. Of several definitions
-    of a short form the last one before the mention is used, or the first where nothing says where the mention is.
+    TIAs is read as TIA where only that is defined, and the other way round. A short form in brackets beside its own
+    long form is dropped rather than written out twice. Of several definitions of a short form the last one before the
+    mention is used, or the first where nothing says where the mention is.
 
     Args:
         mention: The mention as sent.
@@ -60,25 +71,49 @@ def expand(mention: str, definitions: Sequence[AbbreviationDefinition], *, at: i
     >>> expand("glucose-6-phosphate dehydrogenase (G6PD) deficiency", found).text
     'glucose-6-phosphate dehydrogenase deficiency'
     """
-    in_force: dict[str, AbbreviationDefinition] = {}
-    for definition in definitions:
-        earlier = at is not None and definition.short_start <= at
-        if definition.short in mention and (earlier or definition.short not in in_force):
-            in_force[definition.short] = definition
+    in_force = _in_force(mention, definitions, at)
     folded = mention.casefold()
     used: dict[AbbreviationDefinition, None] = {}
     replaced = []
     # One pass over all of them, so that a long form is never expanded again.
     for found in _short_forms(in_force).finditer(mention) if in_force else ():
-        definition = in_force[found["bracketed"] or found["bare"]]
+        form = found["bracketed"] or found["bare"]
+        definition = in_force[form]
         if definition.long.casefold() not in folded:
-            replaced.append(Replacement(*found.span(found.lastgroup or 0), definition.long))
+            long = _plural(definition.long) if form == f"{definition.short}s" else definition.long
+            replaced.append(Replacement(*found.span(found.lastgroup or 0), long))
         elif found["bracketed"]:
             replaced.append(Replacement(*found.span(), ""))
         else:
             continue
         used[definition] = None
     return Expansion(_with(mention, replaced), tuple(used), tuple(replaced))
+
+
+def _in_force(
+    mention: str, definitions: Sequence[AbbreviationDefinition], at: int | None
+) -> dict[str, AbbreviationDefinition]:
+    """Return what each short form of a mention stands for there, in its own or the other number."""
+    own: dict[str, AbbreviationDefinition] = {}
+    other: dict[str, AbbreviationDefinition] = {}
+    for definition in definitions:
+        earlier = at is not None and definition.short_start <= at
+        for known, form in ((own, definition.short), (other, _in_other_number(definition.short))):
+            if form in mention and (earlier or form not in known):
+                known[form] = definition
+    return other | own
+
+
+def _in_other_number(short: str) -> str:
+    if len(short) > _SHORTEST and short[-1] == "s" and short[-2].isupper():
+        return short[:-1]
+    return f"{short}s" if len(short) >= _SHORTEST and short[-1].isupper() else short
+
+
+def _plural(long: str) -> str:
+    if long.endswith("y") and long[-2:-1] not in "aeiou":
+        return f"{long[:-1]}ies"
+    return long if long.endswith("s") else f"{long}s"
 
 
 def origin(expansion: Expansion, start: int, end: int) -> tuple[int, int]:
@@ -109,7 +144,7 @@ def origin(expansion: Expansion, start: int, end: int) -> tuple[int, int]:
 
 def _short_forms(shorts: Sequence[str] | dict[str, AbbreviationDefinition]) -> re.Pattern[str]:
     any_of = "|".join(map(re.escape, sorted(shorts, key=lambda short: (-len(short), short))))
-    return re.compile(rf"\s*[(\[]\s*(?P<bracketed>{any_of})\s*[)\]]|(?<!\w)(?P<bare>{any_of})(?!\w)")
+    return re.compile(rf"\s*[(\[（]\s*(?P<bracketed>{any_of})\s*[)\]）]|(?<!\w)(?P<bare>{any_of})(?!\w)")
 
 
 def _with(mention: str, replaced: Sequence[Replacement]) -> str:
@@ -141,6 +176,8 @@ def _long_before(text: str, start: int, end: int, sentence: int) -> Abbreviation
     """Read the brackets as a short form of the words before them, which begin in this sentence."""
     cut = _ENUMERATION.search(text, start, end)
     short_start, short_end = _trim(text, start, cut.start() if cut else end)
+    if lead := _LEAD.match(text, short_start, short_end):
+        short_start = lead.end()
     short = text[short_start:short_end]
     if not _is_short(short):
         return None
@@ -180,7 +217,7 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _is_short(text: str) -> bool:
     """Whether a string looks like a short form: up to two words, with a capital or a digit beside a letter."""
-    if not 2 <= len(text) <= _MAX_SHORT:
+    if not _SHORTEST <= len(text) <= _MAX_SHORT:
         return False
     words = text.split()
     return (
@@ -231,10 +268,19 @@ def _initials(units: Sequence[str], text: str, start: int, end: int) -> dict[int
         at, sign = unit.start(), unit[0].casefold()
         is_start = at == 0 or not text[at - 1].isalnum()
         others = best[1] if units else None
-        if is_start and sign == units[0] and others is not None:
+        if is_start and others is not None and _stands_for(sign, units[0], text, at):
             found[at] = 1 + others
         for i in range(1, len(units)):
             later, current = best[i + 1], best[i]
-            if sign == units[i] and later is not None:
+            if later is not None and _stands_for(sign, units[i], text, at):
                 best[i] = max(later + is_start, -1 if current is None else current)
     return found
+
+
+def _stands_for(sign: str, unit: str, text: str, at: int) -> bool:
+    """Whether a sign of the long form is one of the short form; a Greek letter may be spelled in either."""
+    if sign == unit:
+        return True
+    if unit in _GREEK:
+        return text[at : at + len(_GREEK[unit])].casefold() == _GREEK[unit]
+    return sign in _GREEK and _GREEK[sign][0] == unit

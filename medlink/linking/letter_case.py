@@ -1,12 +1,14 @@
 """Short names match case: "all" is seldom ALL, and hearing aids are not AIDS."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
 from medlink.english import singular
 from medlink.linking.fusion import Fused
 from medlink.text import match_key
+from medlink.written_signs import undotted, visible
 
 _LONGEST = 5
 _DEMOTION = 0.8
@@ -32,7 +34,7 @@ def mismatches_case(mention: str, name: str) -> bool:
     """
     if not is_short_form(name):
         return False
-    written = _written(_WORD.findall(mention), _WORD.findall(name))
+    written = _written(_words(mention), _words(name))
     return bool(written) and not any(map(_in_capitals, written))
 
 
@@ -63,6 +65,11 @@ def _own_case_first(mention: str, fused: list[Fused]) -> list[Fused]:
     key = match_key(mention)
     same = next((at for at, f in enumerate(fused) if match_key(f.name.text) != key), len(fused))
     return sorted(fused[:same], key=lambda f: not is_short_form(f.name.text)) + fused[same:]
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text: a.l.s. is one, and as written as als, with letters of full width or without."""
+    return _WORD.findall(undotted(visible(unicodedata.normalize("NFKC", text))))
 
 
 def _in_capitals(text: str) -> bool:

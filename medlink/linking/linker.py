@@ -166,8 +166,6 @@ class Linker:
         found = self._channels.search(queries, options, deep=deep)
         ranked = []
         for f, fused in zip(found, self._fused(found, options, deep), strict=True):
-            if options.case:
-                fused = settle_case(f.query.text, fused)
             if pin := self._pins and self._pins.pinned(f.query.text, options):
                 # A person has decided between them.
                 fused = lead(fused, pin)
@@ -176,7 +174,10 @@ class Linker:
 
     def _fused(self, found: Sequence[Found], options: LinkOptions, deep: int) -> list[list[Fused]]:
         if not self._ranking or not self._ranks(options):
-            return [fuse(f.retrievals) for f in found]
+            by_trust = [fuse(f.retrievals) for f in found]
+            if not options.case:
+                return by_trust
+            return [settle_case(f.query.text, fused) for f, fused in zip(found, by_trust, strict=True)]
         ranked = self._ranking.rank(self._channels.with_parts(found, options), options)
         if deep <= DEPTH:
             return ranked

@@ -7,8 +7,9 @@ import numpy as np
 
 from medlink.linking.calibration import Calibration
 from medlink.linking.evidence import Evidence, gather, words
-from medlink.linking.features import FEATURES, Asked, Floats, best_name, measure
+from medlink.linking.features import Asked, Floats, best_name, measure
 from medlink.linking.fusion import Fused, FusionModel, concept_features, ranked
+from medlink.linking.letter_case import settle_case
 from medlink.types import Channel, ConceptFacts, ConceptSource, LinkOptions, Retrieval, Retrieved
 
 DEPTH = 40
@@ -66,7 +67,8 @@ class Ranking:
         lists, start = [], 0
         for m in measured:
             end = start + len(m.found)
-            lists.append(ranked(m.found, m.names, orders[start:end], m.features))
+            fused = ranked(m.found, m.names, orders[start:end], m.features)
+            lists.append(settle_case(m.asked.text, fused) if options.case else fused)
             start = end
         if not self._calibration:
             return lists
@@ -155,6 +157,3 @@ def _rarity(
         distinct.update(concept.words)
     ordered = sorted(distinct)
     return dict(zip(ordered, concepts.rarity(ordered).tolist(), strict=True))
-
-
-__all__ = ["DEPTH", "FEATURES", "Found", "Measured", "Query", "Ranking", "measure_all"]

@@ -103,6 +103,14 @@ def test_the_shell_gives_the_answers_of_the_service(url, environment):
     assert json.loads("[" + in_shell.replace("}\n{", "},{") + "]") == over_http
 
 
+def test_the_shell_says_why_on_request(environment):
+    table = " ".join(run("link", "heart atacks", "--explain", environment={**environment, "COLUMNS": "400"}).split())
+    answer = json.loads(run("link", "Heart attack", "--explain", "--json", environment=environment))
+
+    assert "not the same words" in table
+    assert answer["candidates"][0]["explanation"]["steps"] == ["case"]
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
 def test_a_table_keeps_its_columns_and_gains_ours(environment, tmp_path, ending):
     source, target = tmp_path / f"mentions.{ending}", tmp_path / f"linked.{ending}"

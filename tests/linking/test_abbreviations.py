@@ -24,6 +24,12 @@ def pairs(text: str) -> list[tuple[str, str]]:
         ("It began. Atrial fibrillation ( AF ) followed", "AF", "Atrial fibrillation"),
         ("MI (myocardial infarction) was seen", "MI", "myocardial infarction"),
         ("ataxia-telangiectasia (A-T)", "A-T", "ataxia-telangiectasia"),
+        ("a low beta-2-microglobulin (β2M)", "β2M", "beta-2-microglobulin"),
+        ("interferon-γ (IFNG) rose", "IFNG", "interferon-γ"),
+        ("chronic kidney disease (hereafter CKD)", "CKD", "chronic kidney disease"),
+        ("chronic kidney disease (also called the CKD)", "CKD", "chronic kidney disease"),
+        ("chronic kidney disease（CKD）", "CKD", "chronic kidney disease"),
+        ("transient ischaemic attacks (TIAs)", "TIAs", "transient ischaemic attacks"),
         ('so-called "fish-eye disease" ("FED")', "FED", "fish-eye disease"),
     ],
 )
@@ -42,6 +48,7 @@ def test_the_full_long_form_is_found(text, short, long):
         "markers on chromosome 17q and others (MCO1)",
         "Ends here. Fast (AF)",
         "MI (mild)",
+        "one or more of them (or the)",
         "(MI)",
         "MI (a myocardial infarction of the left heart)",
     ],
@@ -89,6 +96,21 @@ def test_short_forms_are_written_out_as_whole_words_in_their_own_case(mention, e
     definitions = find_definitions("atrial fibrillation (AF) and diabetes mellitus (DM)")
 
     assert expand(mention, definitions).text == expanded
+
+
+@pytest.mark.parametrize(
+    ("mention", "context", "expanded"),
+    [
+        ("TIA", "transient ischaemic attacks (TIAs)", "transient ischaemic attacks"),
+        ("TIAs", "transient ischaemic attack (TIA)", "transient ischaemic attacks"),
+        ("MDs", "muscular dystrophy (MD)", "muscular dystrophies"),
+        ("TIAs", "transient ischaemic attack (TIA). Two inner arteries (TIAs)", "Two inner arteries"),
+        ("As", "apple (A) b", "As"),
+        ("MSS", "multiple sclerosis (MS)", "MSS"),
+    ],
+)
+def test_a_short_form_may_come_in_the_other_number(mention, context, expanded):
+    assert expand(mention, find_definitions(context)).text == expanded
 
 
 def test_a_long_form_that_holds_another_short_form_is_not_expanded_again():

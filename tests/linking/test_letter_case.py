@@ -32,6 +32,9 @@ def order(mention: str, *scored: tuple[str, float]) -> list[tuple[str, float, bo
         ("il6", "IL-6"),
         ("co 2", "CO2"),
         ("Bodies", "BODY"),
+        ("ａｌｓ", "ALS"),
+        ("a.l.s.", "ALS"),
+        ("a\u00adls", "ALS"),
     ],
 )
 def test_a_short_name_in_capitals_is_not_the_word_it_looks_like(mention, name):
@@ -43,6 +46,8 @@ def test_a_short_name_in_capitals_is_not_the_word_it_looks_like(mention, name):
     [
         ("ALS", "ALS"),
         ("ALS-like", "ALS"),
+        ("ＡＬＳ", "ALS"),
+        ("A.L.S.", "ALS"),
         ("IGA", "IgA"),
         ("AIDS and hearing aids", "AIDS"),
         ("cold", "Cold"),
