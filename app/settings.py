@@ -36,6 +36,8 @@ class Settings(BaseSettings):
     """Directory of the shipped encoder and knowledge-base packs."""
     encoder_dir: Path | None = None
     """Encoder that `medlink index build` uses; empty means the shipped one."""
+    models_dir: Path | None = None
+    """Fusion model and calibration that `medlink index build` copies into a build; empty means the shipped ones."""
     threads: int | None = Field(None, ge=1)
     """Threads of the encoder and of the search; empty means the cores this process may use."""
     build_poll_seconds: float = Field(2.0, gt=0)
@@ -76,6 +78,11 @@ class Settings(BaseSettings):
     def encoder(self) -> Path:
         """Directory of the encoder that an index build takes in."""
         return self.encoder_dir or self.artefacts_dir / "encoder"
+
+    @property
+    def models(self) -> Path:
+        """Directory of the models that an index build takes in."""
+        return self.models_dir or self.artefacts_dir / "models"
 
     @property
     def packs_dir(self) -> Path:

@@ -16,6 +16,7 @@ from index.arrays import NameArraysWriter
 from index.dense import DenseWriter
 from index.facts import FactsWriter
 from index.lexical import LexicalWriter
+from index.models import copy_models, describe_models
 from index.recipes import choose_recipe
 from index.reuse import KnownVectors
 from index.snapshot import Snapshot, SnapshotWriter
@@ -57,6 +58,7 @@ def build_index(
     recipe: str = "auto",
     threads: int | None = None,
     reuse: Sequence[Path] = (),
+    models: Path | None = None,
     progress: Progress = lambda stage, done, total: None,
 ) -> str:
     """Write, verify and publish an index build, and return its id; a failure leaves nothing published.
@@ -69,13 +71,15 @@ def build_index(
         threads: Of the encoder and of the search; the cores that this process may use when left out.
         reuse: Directories of earlier builds, the likeliest first. Texts that they have are not encoded again where
             `index.reuse` finds the vectors to be the same; the build is what it would be without.
+        models: Directory of the fusion model and its calibration, which are copied into the build; none if left out.
         progress: Told how far it is.
 
     Raises:
         StoreError: There is no name to index.
-        IndexMismatchError: The build does not pass its own checks.
+        IndexMismatchError: The build does not pass its own checks, or a model cannot be used.
     """
     choose_recipe(recipe, 0)  # a misspelt name fails before the work
+    describe_models(models)  # and so does a model of another version
     encoder = load_encoder(encoder_dir, threads=threads)
     started = datetime.now(UTC)
     build_id = f"{started:%Y%m%dT%H%M%S}{started.microsecond // 1000:03d}Z"
@@ -98,6 +102,7 @@ def build_index(
             "text": TEXT_VERSIONS,
             "recipe": asdict(chosen),
             "metric": "cosine",
+            **copy_models(models, unfinished),
         }
         progress("verify", 0, 0)
         _seal(unfinished, facts, texts.distinct, encoder, threads)
@@ -107,16 +112,23 @@ def build_index(
     return build_id
 
 
-def is_current(store: BuildStore, build_id: str, content: Content, encoder_dir: Path) -> bool:
-    """Say whether a build is sound, and of the same loads, encoder and text versions as a new one would be."""
+def is_current(
+    store: BuildStore, build_id: str, content: Content, encoder_dir: Path, models: Path | None = None
+) -> bool:
+    """Say whether a build is sound, and of the same loads, encoder, models and text versions as a new one would be."""
     if build_id not in store.ids():
         return False
     try:
         facts = checked_manifest(store.path(build_id))
     except IndexMismatchError:
         return False
-    made_of = (facts["loads"], facts["encoder"]["fingerprint"])
-    return made_of == (dict(content.loads), load_encoder(encoder_dir).fingerprint)
+    made_of = (facts["loads"], facts["encoder"]["fingerprint"], _fingerprints(facts))
+    new = (dict(content.loads), load_encoder(encoder_dir).fingerprint, _fingerprints(describe_models(models)))
+    return made_of == new
+
+
+def _fingerprints(facts: Mapping[str, Any]) -> list[str]:
+    return [facts[model]["fingerprint"] for model in ("fusion", "calibration") if model in facts]
 
 
 @dataclass(frozen=True, slots=True)

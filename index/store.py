@@ -14,6 +14,7 @@ from index.dense import DenseRetriever
 from index.exact import ExactRetriever
 from index.facts import Facts
 from index.lexical import LexicalRetriever
+from index.models import Models, describe_models, read_models
 from index.overlay import CurableRetriever, Overlay, lay_over
 from index.recipes import Recipe
 from index.snapshot import Snapshot
@@ -23,6 +24,7 @@ from medlink.encoders.onnx import available_cores
 from medlink.errors import EncoderError, IndexMismatchError, UnknownValueError
 from medlink.kb.curation import CurationState
 from medlink.linking.linker import Linker
+from medlink.linking.ranking import Ranking
 from medlink.loose_key import LOOSE_KEY_VERSION
 from medlink.manifest import find_damage, read_manifest
 from medlink.text import ENCODER_TEXT_VERSION, MATCH_KEY_VERSION
@@ -54,18 +56,34 @@ class IndexBuild:
     """What the build knows of its concepts, under the overlay."""
     linker: Linker
     """Answers under the overlay."""
+    models: Models
+    """What ranks and judges candidates."""
 
     def curated(self, state: CurationState) -> "IndexBuild":
         """Return the same build under these corrections instead of the present ones; both can be used side by side."""
         overlay = lay_over(state, self.snapshot, self.arrays, self.encoder, before=self.overlay)
-        return replace(self, **_under(overlay, self.concepts.under(overlay), self.retrievers))
+        return replace(self, **_under(overlay, self.concepts.under(overlay), self.retrievers, self.models))
+
+    def with_models(self, directory: Path) -> "IndexBuild":
+        """Return the same build with the models of a directory instead of its own.
+
+        Raises:
+            IndexMismatchError: A model cannot be used.
+        """
+        models = read_models(directory)
+        kept = {key: fact for key, fact in self.manifest.items() if key not in ("fusion", "calibration")}
+        manifest = {**kept, **describe_models(directory)}
+        under = _under(self.overlay, self.concepts, self.retrievers, models)
+        return replace(self, manifest=manifest, models=models, **under)
 
 
 def _under(
-    overlay: Overlay, concepts: CuratedConcepts, retrievers: Mapping[Channel, CurableRetriever]
+    overlay: Overlay, concepts: CuratedConcepts, retrievers: Mapping[Channel, CurableRetriever], models: Models
 ) -> dict[str, Any]:
     curated = {channel: retriever.under(overlay) for channel, retriever in retrievers.items()}
-    return {"overlay": overlay, "concepts": concepts, "linker": Linker(curated, concepts, overlay.pins)}
+    fusion, calibration = models
+    ranking = Ranking(concepts, fusion, calibration) if fusion else None
+    return {"overlay": overlay, "concepts": concepts, "linker": Linker(curated, concepts, overlay.pins, ranking)}
 
 
 def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
@@ -94,6 +112,7 @@ def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
     }
     overlay = lay_over(CurationState(), shot, arrays, encoder)
     concepts = CuratedConcepts(shot, Facts(directory), Words(directory), overlay)
+    models = read_models(directory)
     build = IndexBuild(
         id=directory.name,
         manifest=facts,
@@ -102,7 +121,8 @@ def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
         arrays=arrays,
         dense=dense,
         retrievers=retrievers,
-        **_under(overlay, concepts, retrievers),
+        models=models,
+        **_under(overlay, concepts, retrievers, models),
     )
     _check_probes(build)
     return build

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from medlink.client import Client, MentionJson
 from medlink.corpora.ids import candidate_ids, spellings
 from medlink.text import match_key
-from medlink.types import Channel, Code, LinkOptions, LinkResult, Mention
+from medlink.types import CHANNELS, Channel, Code, LinkOptions, LinkResult, Mention
 from training.protocols import CandidateIds, as_names
 from training.strict import Answer
 from training.systems import Ranks, System, asked_by
@@ -125,7 +125,9 @@ def of_build(
     """Answer in this process."""
 
     def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], as_written: bool) -> list[Reply]:
-        options = LinkOptions(top_k=k, channels=tuple(channels), composites=as_written, case=as_written)
+        # Accuracy is of the best answer, however improbable; `nil` measures what is better refused.
+        threshold = 0.0 if build.models[1] and set(channels) == set(CHANNELS) else None
+        options = LinkOptions(k, threshold=threshold, channels=tuple(channels), composites=as_written, case=as_written)
         results = build.linker.link(mentions, options)
         return [_reply(result) for result in results]
 
@@ -152,7 +154,9 @@ def of_service(
     """Answer over HTTP, as any other client would be answered: a service always takes case as it comes."""
 
     def ask(mentions: Sequence[Mention], k: int, channels: Sequence[Channel], as_written: bool) -> list[Reply]:
-        options = {"channels": list(channels), "include": ["codes"], "composites": as_written}
+        options: dict[str, Any] = {"channels": list(channels), "include": ["codes"], "composites": as_written}
+        if info["index"].get("calibration") and set(channels) == set(CHANNELS):
+            options["threshold"] = 0.0
         reply = client.link_bulk([_sent(mention) for mention in mentions], top_k=k, **options)
         return [_reply_sent(result) for result in reply["results"]]
 

@@ -41,6 +41,7 @@ class ScratchBuilds:
         folder: Where stores and builds are kept.
         encoder_dir: The encoder of the builds.
         threads: Of the encoder and of the search; the cores that this process may use when left out.
+        models: Directory of the models that rank and judge candidates; none if left out.
         progress: Told how far a build is.
     """
 
@@ -51,8 +52,10 @@ class ScratchBuilds:
         encoder_dir: Path,
         *,
         threads: int | None = None,
+        models: Path | None = None,
         progress: Progress = lambda stage, done, total: None,
     ) -> None:
+        self._models = models
         self._release = release
         self._made_of = fingerprint_of_release(release, {})
         self._folder = folder / self._made_of[:_DIGITS]
@@ -76,7 +79,9 @@ class ScratchBuilds:
             store = BuildStore(self._directory(content.loads))
             current = [build for build in store.ids() if is_current(store, build, content, self._encoder_dir)]
             build_id = current[-1] if current else self._build(content, store)
-        return store.open(build_id, threads=self._threads)
+        build = store.open(build_id, threads=self._threads)
+        # Not part of the builds kept, so that other models cost no new one.
+        return build.with_models(self._models) if self._models else build
 
     def _directory(self, loads: Mapping[str, str]) -> Path:
         made_of = {"loads": dict(loads), "encoder": self._encoder, "format": FORMAT, "text": TEXT_VERSIONS}

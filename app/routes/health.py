@@ -51,6 +51,7 @@ def readyz(builds: BuildsDep) -> Ready | JSONResponse:
 @router.get("/info", responses=problems(503))
 def info(build: BuildDep, settings: SettingsDep) -> Info:
     """Describe the active index build, its sources and terms, and the limits of a request."""
+    models = {key: build.manifest[key] for key in ("fusion", "calibration") if key in build.manifest}
     shown = ("id", "created_at", "counts", "sources", "encoder", "text", "recipe", "metric", "measured_recall")
     limits = {name: getattr(settings, name) for name in type(settings).model_fields if name.startswith("max_")}
     index = {key: build.manifest[key] for key in shown}
@@ -60,4 +61,4 @@ def info(build: BuildDep, settings: SettingsDep) -> Info:
         "sabs": build.arrays.sabs,
         "semantic_types": build.arrays.tuis,
     }
-    return Info(version=__version__, index={**index, **vocabulary}, limits=limits)
+    return Info(version=__version__, index={**index, **models, **vocabulary}, limits=limits)

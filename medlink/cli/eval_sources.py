@@ -197,7 +197,9 @@ def _of_scratch_builds(names: str, chosen: Selection, label: str, encoder: str) 
     release, name = find_release(names, settings.packs_dir)
     saying = Lines(Console(stderr=True), "items")
     folder = settings.data_dir / "eval"
-    builds = ScratchBuilds(release, folder, settings.encoder, threads=settings.threads, progress=saying)
+    builds = ScratchBuilds(
+        release, folder, settings.encoder, threads=settings.threads, models=settings.models, progress=saying
+    )
     longest = settings.max_context_chars
     return ScratchSource(builds, _channels(chosen), longest_context=longest, label=label or name, encoder=encoder)
 

@@ -44,13 +44,20 @@ def build(
         total=repository.concept_count(),
     )
     active = builds.active_build()
-    if if_stale and active and is_current(store, active.build_id, content, settings.encoder):
+    if if_stale and active and is_current(store, active.build_id, content, settings.encoder, settings.models):
         _console.print(f"index build {active.build_id} is up to date")
         return
     earlier = [store.path(active.build_id)] if reuse and active and active.build_id in store.ids() else []
     with progress("items") as advance:
         build_id = build_index(
-            content, settings.encoder, store, recipe=recipe, threads=settings.threads, reuse=earlier, progress=advance
+            content,
+            settings.encoder,
+            store,
+            recipe=recipe,
+            threads=settings.threads,
+            reuse=earlier,
+            models=settings.models,
+            progress=advance,
         )
     facts = read_manifest(store.path(build_id))
     builds.register_build(build_id, facts)

@@ -42,8 +42,9 @@ class Calibration:
     """Turns a list of candidates into probabilities, and marks those that are broader than the mention.
 
     Args:
-        stored: The JSON object of a model file: `format`, `features` by name, `trees` whose sum is the logit,
-            `threshold`, `texts` and `plain_words` (in how many of so many texts a word stands outside of mentions).
+        stored: The JSON object of a model file: `format`, `fusion` (fingerprint of the model that it is for),
+            `features` by name, `trees` whose sum is the logit, `threshold`, `fitted_on`, and in how many of so many
+            `texts` each of its `plain_words` stands outside of mentions.
 
     Raises:
         ValueError: It is no such model, or one of other features than this code measures.
@@ -70,6 +71,11 @@ class Calibration:
     def fingerprint(self) -> str:
         """Hash of the model."""
         return sha256(json.dumps(self._stored, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def fusion(self) -> str:
+        """Fingerprint of the fusion model whose candidates are judged."""
+        return str(self._stored["fusion"])
 
     @property
     def threshold(self) -> float:

@@ -1,0 +1,198 @@
+"""Calibration learns how often candidates are right, over mentions of which some have no concept in the dictionary."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medlink import metrics
+from medlink.corpora.records import LabeledDocument
+from medlink.linking.calibration import (
+    CALIBRATION_FEATURES,
+    FORMAT,
+    PlainWords,
+    calibration_features,
+    mark_broader,
+    probabilities,
+)
+from medlink.linking.evidence import words
+from medlink.linking.fusion import FusionModel, ranked
+from medlink.linking.letter_case import settle_case
+from medlink.linking.trees import Trees
+from training.boosting import Boosting, probability_trees
+from training.measured import Measuring, Sample
+
+BOOSTING = Boosting(trees=120, leaves=8, learning_rate=0.08, least_rows=60, columns=0.7)
+FOLDS = 5
+_RISING = tuple(CALIBRATION_FEATURES.index(feature) for feature in ("order", "ahead_of_others"))
+# A rarer word says little about how texts are written.
+_LEAST_TEXTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The first candidates of a mention as calibration sees them, and which are right; `group` names a corpus."""
+
+    group: str
+    document: str
+    count: int
+    answerable: bool
+    """Whether any concept that is left would be right."""
+    broader: bool
+    """Whether the first candidate is broader than the mention."""
+    rows: NDArray[np.float64]
+    right: NDArray[np.bool_]
+
+
+def plain_words(documents: Iterable[LabeledDocument]) -> tuple[dict[str, int], int]:
+    """Return in how many texts each word stands outside of mentions, and how many texts there are."""
+    counts: Counter[str] = Counter()
+    texts = 0
+    for document in documents:
+        left, end = [], 0
+        for mention in sorted(document.mentions, key=lambda m: m.start):
+            left.append(document.text[end : mention.start])
+            end = max(end, mention.end)
+        counts.update(set(words(" ".join([*left, document.text[end:]]))))
+        texts += 1
+    return {word: count for word, count in sorted(counts.items()) if count >= _LEAST_TEXTS}, texts
+
+
+def judged_samples(
+    group: str,
+    samples: Sequence[Sample],
+    model: FusionModel,
+    plain: PlainWords,
+    measuring: Measuring,
+    answerable: Sequence[bool],
+) -> list[Judged]:
+    """Return samples as calibration sees them, ranked by a fusion model.
+
+    Args:
+        group: What the report calls them.
+        samples: The mentions.
+        model: The fusion model.
+        plain: How common words are.
+        measuring: What measured them.
+        answerable: Whether the dictionary has a right concept for each.
+    """
+    judged = []
+    for sample, there in zip(samples, answerable, strict=True):
+        m = sample.measured
+        fused = ranked(m.found, m.names, model.orders(m.features), m.features)
+        marked = mark_broader(m.asked, settle_case(m.asked.text, fused), plain)
+        rows = calibration_features(m.asked, marked, plain)
+        right = np.array([bool(sample.labeled.gold & measuring.ids(f.concept_id)) for f in marked[: len(rows)]])
+        broader = bool(marked) and marked[0].relation == "broader"
+        document, count = sample.labeled.document, sample.labeled.count
+        judged.append(Judged(group, document, count, there, broader, rows, right.astype(np.bool_)))
+    return judged
+
+
+def fit(
+    judged: Sequence[Judged],
+    plain: tuple[Mapping[str, int], int],
+    fusion: str,
+    fitted_on: Mapping[str, Any],
+    *,
+    boosting: Boosting = BOOSTING,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a calibration as `Calibration` takes it, and figures that each document's own mentions had no part in.
+
+    Args:
+        judged: What it learns from.
+        plain: How common words are, as `plain_words` returns it.
+        fusion: Fingerprint of the fusion model.
+        fitted_on: What the file says of its origin.
+        boosting: How trees are grown.
+    """
+    stated = _cross_fitted(judged, boosting)
+    threshold = _threshold(judged, stated)
+    stored = {
+        "format": FORMAT,
+        "fusion": fusion,
+        "features": list(CALIBRATION_FEATURES),
+        "threshold": threshold,
+        "fitted_on": {**fitted_on, "mentions": sum(j.count for j in judged), "boosting": str(boosting)},
+        "texts": plain[1],
+        "plain_words": dict(plain[0]),
+        "trees": _trees(judged, boosting),
+    }
+    return stored, report(judged, stated, threshold)
+
+
+def report(judged: Sequence[Judged], stated: Sequence[float], threshold: float) -> list[dict[str, Any]]:
+    """Return calibration error and NIL figures by group.
+
+    Args:
+        judged: The mentions.
+        stated: The probability of the first candidate of each.
+        threshold: Below it a mention is refused.
+    """
+    rows = []
+    for group in sorted({j.group for j in judged}):
+        members = [(j, p) for j, p in zip(judged, stated, strict=True) if j.group == group for _ in range(j.count)]
+        said = [p < threshold or j.broader for j, p in members]
+        precision, recall = metrics.nil_precision_recall(said, [not j.answerable for j, _ in members])
+        first = [bool(j.right[:1].any()) for j, _ in members]
+        present = [at for at, (j, _) in enumerate(members) if j.answerable]
+        rows.append(
+            {
+                "group": group,
+                "n": len(members),
+                "n_nil": len(members) - len(present),
+                "ece": round(metrics.expected_calibration_error([p for _, p in members], first), 4),
+                "nil_precision": _percent(precision),
+                "nil_recall": _percent(recall),
+                "kept": _percent(
+                    sum(first[at] and not said[at] for at in present) / max(1, sum(first[at] for at in present))
+                ),
+            }
+        )
+    return rows
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 1)
+
+
+def _trees(judged: Sequence[Judged], boosting: Boosting) -> list[Any]:
+    telling = [j for j in judged if len(j.rows)]
+    rows = np.concatenate([j.rows for j in telling])
+    right = np.concatenate([j.right for j in telling])
+    weights = np.concatenate([np.full(len(j.rows), float(j.count)) for j in telling])
+    return probability_trees(rows, right, boosting, rising=_RISING, weights=weights)
+
+
+def _cross_fitted(judged: Sequence[Judged], boosting: Boosting) -> list[float]:
+    """Return the probability of each first candidate by trees that saw no mention of its document."""
+    fold = np.array([crc32(j.document.encode()) % FOLDS for j in judged])
+    stated = np.zeros(len(judged))
+    for number in range(FOLDS):
+        trees = Trees.of_nodes(_trees([j for j, f in zip(judged, fold, strict=True) if f != number], boosting))
+        for at in np.flatnonzero(fold == number).tolist():
+            if len(judged[at].rows):
+                stated[at] = probabilities(trees.predict(judged[at].rows))[0]
+    return stated.tolist()
+
+
+def _threshold(judged: Sequence[Judged], stated: Sequence[float]) -> float:
+    """Return where the poorer one of precision and recall of NIL is best, on average over the groups with both."""
+    groups = [g for g in sorted({j.group for j in judged}) if _has_both([j for j in judged if j.group == g])]
+    best = max(
+        np.round(np.arange(0.05, 0.96, 0.01), 2),
+        key=lambda t: sum(
+            min(row["nil_precision"] or 0, row["nil_recall"] or 0)
+            for row in report(judged, stated, float(t))
+            if row["group"] in groups
+        ),
+    )
+    return float(best)
+
+
+def _has_both(judged: Sequence[Judged]) -> bool:
+    return any(j.answerable for j in judged) and any(not j.answerable for j in judged)
