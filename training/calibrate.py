@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from medlink import metrics
 from medlink.corpora.records import LabeledDocument
+from medlink.kb.curation import CurationState
 from medlink.linking.calibration import (
     CALIBRATION_FEATURES,
     FORMAT,
@@ -24,10 +25,19 @@ from medlink.linking.fusion import FusionModel, ranked
 from medlink.linking.letter_case import settle_case
 from medlink.linking.trees import Trees
 from training.boosting import Boosting, probability_trees
-from training.measured import Measuring, Sample
+from training.fusion import Lesson
+from training.hidden import choose, concepts_of, without
+from training.measured import Measuring, Sample, labeled_mentions, labeled_texts
+
+if TYPE_CHECKING:
+    from index.store import IndexBuild
 
 BOOSTING = Boosting(trees=120, leaves=8, learning_rate=0.08, least_rows=60, columns=0.7)
 FOLDS = 5
+SEEDS = (1, 2)
+"""Of the draws of concepts to hide; evaluation draws with 0."""
+_SHARE = 0.3
+_BESIDE = 25
 _RISING = tuple(CALIBRATION_FEATURES.index(feature) for feature in ("order", "ahead_of_others"))
 # A rarer word says little about how texts are written.
 _LEAST_TEXTS = 5
@@ -90,6 +100,52 @@ def judged_samples(
         broader = bool(marked) and marked[0].relation == "broader"
         document, count = sample.labeled.document, sample.labeled.count
         judged.append(Judged(group, document, count, there, broader, rows, right.astype(np.bool_)))
+    return judged
+
+
+def gather_judged(
+    build: "IndexBuild",
+    model: FusionModel,
+    plain: tuple[Mapping[str, int], int],
+    fitted: Sequence[Lesson],
+    beside: Sequence[Lesson],
+) -> list[Judged]:
+    """Return mentions as calibration sees them: with the whole dictionary, and with shares of their concepts hidden.
+
+    Args:
+        build: The dictionary.
+        model: The fusion model.
+        plain: How common words are, as `plain_words` returns it.
+        fitted: Documents whose concepts are hidden in turn.
+        beside: Documents with mentions of all kinds. Those that name a concept of the build which has not their id
+            are left out: it may be theirs.
+    """
+    common = PlainWords(*plain)
+    judged: list[Judged] = []
+    for lesson in fitted:
+        gold = {id_ for document in lesson.documents for mention in document.mentions for id_ in mention.gold_ids}
+        concepts = concepts_of(build, gold)
+        for seed in (None, *SEEDS):
+            hidden = choose(concepts, _SHARE, seed) if seed is not None else []
+            left = without(build, CurationState(), hidden, homonyms=True) if hidden else build
+            known = {id_ for id_ in gold if concepts_of(left, [id_])}
+            measuring = Measuring(left, model.annotated)
+            group = f"{lesson.corpus}, {'some hidden' if hidden else 'whole dictionary'}"
+            for labeled in (labeled_mentions(lesson.documents), labeled_texts(lesson.documents, lesson.typos)):
+                samples = measuring.samples(labeled)
+                there = [bool(one.gold & known) for one in labeled]
+                judged += judged_samples(group, samples, model, common, measuring, there)
+    for lesson in beside:
+        measuring = Measuring(build, model.annotated)
+        labeled = labeled_mentions(lesson.documents[::_BESIDE])
+        known = {id_ for one in labeled for id_ in one.gold if concepts_of(build, [id_])}
+        samples = [
+            s
+            for s in measuring.samples(labeled)
+            if s.labeled.gold & known or not any("exact" in e.channels for e in s.measured.found)
+        ]
+        there = [bool(s.labeled.gold & known) for s in samples]
+        judged += judged_samples(lesson.corpus, samples, model, common, measuring, there)
     return judged
 
 

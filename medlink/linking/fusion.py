@@ -87,7 +87,8 @@ class FusionModel:
             raise ValueError("the fusion model is of another version; run `medlink train fusion`")
         self._stored = stored
         self._trees: Trees = read_trees(stored, len(FEATURES))
-        self._annotated: Mapping[str, int] = stored["annotated"]
+        self.annotated: Mapping[str, int] = stored["annotated"]
+        """How often annotators chose a concept, by its ids."""
 
     @classmethod
     def read(cls, path: Path) -> "FusionModel":
@@ -112,7 +113,7 @@ class FusionModel:
 
     def known(self, facts: ConceptFacts) -> tuple[float, ...]:
         """Return the features of a concept whatever the mention is."""
-        return concept_features(facts, self._annotated)
+        return concept_features(facts, self.annotated)
 
     def orders(self, features: Floats) -> Floats:
         """Return, for each candidate, what it is sorted by; higher is better.

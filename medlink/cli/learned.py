@@ -1,0 +1,200 @@
+"""`medlink train fusion | calibrate`: the models that rank candidates and judge them; needs the train extra."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from index.store import IndexBuild
+    from training.fusion import Lesson
+    from training.fusion_report import Variant
+
+_TRAIN = ("ncbi-disease:train", "bc5cdr-disease:train", "biored-disease:train")
+_DEV = ("ncbi-disease:dev", "bc5cdr-disease:dev", "biored-disease:dev")
+
+Data = Annotated[Path, typer.Option(help="Folder that holds the corpora.")]
+Names = Annotated[
+    str, typer.Option(help="Dictionary: a release, `open` or `open-plus`; the active index build if left out.")
+]
+Typos = Annotated[
+    Path | None, typer.Option(help="File of `typo||correction` lines; mentions of ncbi-disease are corrected by it.")
+]
+
+
+def fusion(
+    data: Data,
+    corpus: Annotated[
+        list[str] | None, typer.Option(help="What to learn from, as corpus:split; several times for several.")
+    ] = None,
+    dev: Annotated[list[str] | None, typer.Option(help="What to report on, as corpus:split.")] = None,
+    names: Names = "",
+    typos: Typos = None,
+    output: Annotated[Path | None, typer.Option(help="Model file to write; as shipped if left out.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the figures on dev as JSON.")] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also train on each corpus alone, and without each kind of feature.")
+    ] = False,
+    dictionary: Annotated[str, typer.Option(help="What rows call the dictionary; its sources if left out.")] = "",
+) -> None:
+    """Learn from annotated mentions which candidate is meant; documents of dev and test splits are left out."""
+    from app.settings import Settings
+    from medlink.linking.fusion import FILE, FusionModel
+    from training.fusion import annotated_by, fit, samples_of
+    from training.measured import Measuring
+
+    build = _build(names)
+    lessons = _lessons(corpus or _TRAIN, data, typos)
+    annotated, own = annotated_by(lessons)
+    measuring = Measuring(build, annotated)
+    label = dictionary or "+".join(source["sab"] for source in build.manifest["sources"])
+    facts = {"dictionary": label, "corpora": [lesson.corpus for lesson in lessons]}
+    _say("measuring candidates")
+    samples = samples_of(measuring, lessons, own)
+    stored = fit(samples, annotated, facts)
+    path = output or Settings().models / FILE
+    _write(path, stored)
+    _say(f"{path} is written: learnt from {stored['trained_on']['queries']:,} queries")
+    if report:
+        from training.fusion_report import Variant
+
+        variants = [Variant("fused", FusionModel(stored), measuring)]
+        if compare:
+            variants += _compared(variants[0], lessons, facts)
+        _report(report, build, variants, dev or _DEV, data, typos, label)
+
+
+def calibrate(
+    data: Data,
+    corpus: Annotated[
+        list[str] | None, typer.Option(help="What to fit on, as corpus:split; concepts of it are hidden in turn.")
+    ] = None,
+    outside: Annotated[
+        list[str] | None, typer.Option(help="Mentions of all kinds, mostly of concepts that the build lacks.")
+    ] = None,
+    texts: Annotated[
+        list[str] | None, typer.Option(help="Texts that say how common words are, as corpus:split.")
+    ] = None,
+    names: Names = "",
+    typos: Typos = None,
+    models: Annotated[Path | None, typer.Option(help="Directory of the fusion model; as shipped if left out.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the cross-fitted figures as JSON.")] = None,
+) -> None:
+    """Learn how probable it is that a candidate is right; a part of the concepts is hidden, so that some are not."""
+    from app.settings import Settings
+    from medlink.linking.calibration import FILE as CALIBRATION
+    from medlink.linking.fusion import FILE, FusionModel
+    from training.calibrate import fit, gather_judged, plain_words
+    from training.evaluate import write_results
+
+    directory = models or Settings().models
+    model = FusionModel.read(directory / FILE)
+    build = _build(names)
+    plain = plain_words(document for lesson in _lessons(texts or _TRAIN, data, None) for document in lesson.documents)
+    fitted = _lessons(corpus or _DEV, data, typos, leave_out=False)
+    beside = _lessons(outside if outside is not None else ("medmentions:train",), data, None, leave_out=False)
+    _say("measuring candidates, with and without a part of the concepts")
+    judged = gather_judged(build, model, plain, fitted, beside)
+    facts = {
+        "dictionary": "+".join(source["sab"] for source in build.manifest["sources"]),
+        "corpora": [lesson.corpus for lesson in (*fitted, *beside)],
+    }
+    stored, rows = fit(judged, plain, model.fingerprint, facts)
+    _write(directory / CALIBRATION, stored)
+    for row in rows:
+        _say("  ".join(f"{key} {value}" for key, value in row.items()))
+    _say(f"{directory / CALIBRATION} is written; below {stored['threshold']} a mention is NIL")
+    if report:
+        write_results(report, rows, command=["medlink", *sys.argv[1:]], final=False)
+
+
+def _build(names: str) -> "IndexBuild":
+    from app.serving import load_active_build
+    from app.settings import Settings
+
+    if not names:
+        return load_active_build(Settings())
+    from medlink.cli.eval_sources import scratch_builds
+
+    return scratch_builds(names, models=None)[0].open()
+
+
+def _lessons(splits: Sequence[str], data: Path, typos: Path | None, *, leave_out: bool = True) -> "list[Lesson]":
+    from medlink.cli.finetune import split_of
+    from medlink.corpora.catalogue import read_split
+    from medlink.corpora.leakage import drop_documents, split_ids
+    from training.fusion import Lesson
+    from training.mentions import scored_splits
+    from training.protocols import read_typos
+
+    scored = split_ids(scored_splits(data), data) if leave_out else {}
+    corrections = read_typos(typos) if typos else None
+    lessons = []
+    for text in splits:
+        name, split = split_of(text)
+        documents = list(drop_documents(read_split(name, split, data), scored))
+        lessons.append(Lesson(text, documents, corrections if name == "ncbi-disease" else None))
+        _say(f"{len(documents):>8,}  documents of {text}")
+    return lessons
+
+
+def _compared(whole: "Variant", lessons: "Sequence[Lesson]", facts: Mapping[str, Any]) -> "list[Variant]":
+    """Return models of each corpus alone, and models that do not look at one kind of feature."""
+    from medlink.linking.fusion import FusionModel
+    from training.fusion import FEATURE_GROUPS, annotated_by, fit, samples_of
+    from training.fusion_report import Variant
+
+    variants = []
+    for lesson in lessons:
+        _say(f"learning from {lesson.corpus} alone")
+        annotated, own = annotated_by([lesson])
+        measuring = whole.measuring.recounted(annotated)
+        model = FusionModel(fit(samples_of(measuring, [lesson], own), annotated, facts))
+        variants.append(Variant(f"fused, learnt from {lesson.corpus}", model, measuring))
+    annotated, own = annotated_by(lessons)
+    samples = samples_of(whole.measuring, lessons, own)
+    for group, features in FEATURE_GROUPS.items():
+        _say(f"learning without {group}")
+        # Counts of annotators are part of a model, and columns that are never split on cost nothing.
+        model = FusionModel(fit(samples, annotated, facts, without=features))
+        variants.append(Variant(f"fused without {group}", model, whole.measuring))
+    return variants
+
+
+def _report(
+    path: Path,
+    build: "IndexBuild",
+    variants: "Sequence[Variant]",
+    dev: Sequence[str],
+    data: Path,
+    typos: Path | None,
+    label: str,
+) -> None:
+    from medlink.cli.eval_tables import print_tables
+    from medlink.cli.finetune import split_of
+    from training.evaluate import Task, write_results
+    from training.fusion_report import FusionSource
+    from training.protocols import read_typos
+    from training.scoring import corpus_test, score_systems
+
+    corrections = read_typos(typos) if typos else None
+    source = FusionSource(build, variants, label)
+    rows: list[dict[str, Any]] = []
+    for text in dev:
+        name, split = split_of(text)
+        test = corpus_test(Task(name, split, ""), data, corrections if name == "ncbi-disease" else None)
+        rows += score_systems(test, source, 20)
+    print_tables(rows)
+    write_results(path, rows, command=["medlink", *sys.argv[1:]], final=False)
+
+
+def _write(path: Path, stored: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(stored, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
+
+
+def _say(line: str) -> None:
+    typer.echo(line)
