@@ -50,6 +50,8 @@ class Lesson:
     corpus: str
     documents: Sequence[LabeledDocument]
     typos: Mapping[str, str] | None = None
+    names: str = ""
+    """The dictionary that they are asked over, in the words of whoever opens it."""
 
 
 def annotated_by(lessons: Sequence[Lesson]) -> tuple[Counter[str], dict[str, Counter[str]]]:

@@ -10,8 +10,9 @@ import typer
 
 if TYPE_CHECKING:
     from index.store import IndexBuild
+    from medlink.linking.fusion import FusionModel
     from training.fusion import Lesson
-    from training.fusion_report import Variant
+    from training.measured import Measuring, Sample
 
 _TRAIN = ("ncbi-disease:train", "bc5cdr-disease:train", "biored-disease:train")
 _DEV = ("ncbi-disease:dev", "bc5cdr-disease:dev", "biored-disease:dev")
@@ -28,9 +29,10 @@ Typos = Annotated[
 def fusion(
     data: Data,
     corpus: Annotated[
-        list[str] | None, typer.Option(help="What to learn from, as corpus:split; several times for several.")
+        list[str] | None,
+        typer.Option(help="What to learn from, as corpus:split, or corpus:split@NAMES over another dictionary."),
     ] = None,
-    dev: Annotated[list[str] | None, typer.Option(help="What to report on, as corpus:split.")] = None,
+    dev: Annotated[list[str] | None, typer.Option(help="What to report on, in the same form.")] = None,
     names: Names = "",
     typos: Typos = None,
     output: Annotated[Path | None, typer.Option(help="Model file to write; as shipped if left out.")] = None,
@@ -38,33 +40,70 @@ def fusion(
     compare: Annotated[
         bool, typer.Option("--compare", help="Also train on each corpus alone, and without each kind of feature.")
     ] = False,
-    dictionary: Annotated[str, typer.Option(help="What rows call the dictionary; its sources if left out.")] = "",
 ) -> None:
     """Learn from annotated mentions which candidate is meant; documents of dev and test splits are left out."""
     from app.settings import Settings
     from medlink.linking.fusion import FILE, FusionModel
-    from training.fusion import annotated_by, fit, samples_of
-    from training.measured import Measuring
+    from training.fusion import annotated_by, fit
 
-    build = _build(names)
-    lessons = _lessons(corpus or _TRAIN, data, typos)
-    annotated, own = annotated_by(lessons)
-    measuring = Measuring(build, annotated)
-    label = dictionary or "+".join(source["sab"] for source in build.manifest["sources"])
-    facts = {"dictionary": label, "corpora": [lesson.corpus for lesson in lessons]}
+    lessons = _lessons(corpus or _TRAIN, data, names, typos)
+    annotated, _ = annotated_by(lessons)
+    dictionaries = _Dictionaries(annotated)
     _say("measuring candidates")
-    samples = samples_of(measuring, lessons, own)
+    samples = dictionaries.samples(lessons)
+    facts = {
+        "dictionaries": sorted({dictionaries.label(lesson.names) for lesson in lessons}),
+        "corpora": [lesson.corpus for lesson in lessons],
+    }
     stored = fit(samples, annotated, facts)
     path = output or Settings().models / FILE
     _write(path, stored)
     _say(f"{path} is written: learnt from {stored['trained_on']['queries']:,} queries")
     if report:
-        from training.fusion_report import Variant
-
-        variants = [Variant("fused", FusionModel(stored), measuring)]
+        models = {"fused": (FusionModel(stored), dictionaries)}
         if compare:
-            variants += _compared(variants[0], lessons, facts)
-        _report(report, build, variants, dev or _DEV, data, typos, label)
+            models |= _compared(dictionaries, lessons, facts)
+        _report(report, models, _lessons(dev or _DEV, data, names, typos, leave_out=False), data)
+
+
+class _Dictionaries:
+    """Index builds by the names that they are made of, and what measures mentions over them.
+
+    Args:
+        annotated: How often annotators chose a concept, by its ids.
+    """
+
+    def __init__(self, annotated: Mapping[str, int]) -> None:
+        self._annotated = annotated
+        self._builds: dict[str, IndexBuild] = {}
+        self._measuring: dict[str, Measuring] = {}
+
+    def build(self, names: str) -> "IndexBuild":
+        if names not in self._builds:
+            self._builds[names] = _build(names)
+        return self._builds[names]
+
+    def measuring(self, names: str) -> "Measuring":
+        from training.measured import Measuring
+
+        if names not in self._measuring:
+            self._measuring[names] = Measuring(self.build(names), self._annotated)
+        return self._measuring[names]
+
+    def label(self, names: str) -> str:
+        return "+".join(source["sab"] for source in self.build(names).manifest["sources"])
+
+    def recounted(self, annotated: Mapping[str, int]) -> "_Dictionaries":
+        other = _Dictionaries(annotated)
+        other._builds = self._builds
+        other._measuring = {names: measuring.recounted(annotated) for names, measuring in self._measuring.items()}
+        return other
+
+    def samples(self, lessons: "Sequence[Lesson]") -> "list[Sample]":
+        from training.fusion import annotated_by, samples_of
+
+        _, own = annotated_by(lessons)
+        return [s for lesson in lessons for s in samples_of(self.measuring(lesson.names), [lesson], own)]
 
 
 def calibrate(
@@ -93,9 +132,9 @@ def calibrate(
     directory = models or Settings().models
     model = FusionModel.read(directory / FILE)
     build = _build(names)
-    plain = plain_words(document for lesson in _lessons(texts or _TRAIN, data, None) for document in lesson.documents)
-    fitted = _lessons(corpus or _DEV, data, typos, leave_out=False)
-    beside = _lessons(outside if outside is not None else ("medmentions:train",), data, None, leave_out=False)
+    plain = plain_words(d for lesson in _lessons(texts or _TRAIN, data) for d in lesson.documents)
+    fitted = _lessons(corpus or _DEV, data, names, typos, leave_out=False)
+    beside = _lessons(outside if outside is not None else ("medmentions:train",), data, names, leave_out=False)
     _say("measuring candidates, with and without a part of the concepts")
     judged = gather_judged(build, model, plain, fitted, beside)
     facts = {
@@ -122,7 +161,9 @@ def _build(names: str) -> "IndexBuild":
     return scratch_builds(names, models=None)[0].open()
 
 
-def _lessons(splits: Sequence[str], data: Path, typos: Path | None, *, leave_out: bool = True) -> "list[Lesson]":
+def _lessons(
+    splits: Sequence[str], data: Path, names: str = "", typos: Path | None = None, *, leave_out: bool = True
+) -> "list[Lesson]":
     from medlink.cli.finetune import split_of
     from medlink.corpora.catalogue import read_split
     from medlink.corpora.leakage import drop_documents, split_ids
@@ -134,58 +175,55 @@ def _lessons(splits: Sequence[str], data: Path, typos: Path | None, *, leave_out
     corrections = read_typos(typos) if typos else None
     lessons = []
     for text in splits:
-        name, split = split_of(text)
+        what, _, other = text.partition("@")
+        name, split = split_of(what)
         documents = list(drop_documents(read_split(name, split, data), scored))
-        lessons.append(Lesson(text, documents, corrections if name == "ncbi-disease" else None))
-        _say(f"{len(documents):>8,}  documents of {text}")
+        lessons.append(Lesson(what, documents, corrections if name == "ncbi-disease" else None, other or names))
+        _say(f"{len(documents):>8,}  documents of {what}")
     return lessons
 
 
-def _compared(whole: "Variant", lessons: "Sequence[Lesson]", facts: Mapping[str, Any]) -> "list[Variant]":
+def _compared(
+    whole: _Dictionaries, lessons: "Sequence[Lesson]", facts: Mapping[str, Any]
+) -> "dict[str, tuple[FusionModel, _Dictionaries]]":
     """Return models of each corpus alone, and models that do not look at one kind of feature."""
     from medlink.linking.fusion import FusionModel
-    from training.fusion import FEATURE_GROUPS, annotated_by, fit, samples_of
-    from training.fusion_report import Variant
+    from training.fusion import FEATURE_GROUPS, annotated_by, fit
 
-    variants = []
+    models = {}
     for lesson in lessons:
         _say(f"learning from {lesson.corpus} alone")
-        annotated, own = annotated_by([lesson])
-        measuring = whole.measuring.recounted(annotated)
-        model = FusionModel(fit(samples_of(measuring, [lesson], own), annotated, facts))
-        variants.append(Variant(f"fused, learnt from {lesson.corpus}", model, measuring))
-    annotated, own = annotated_by(lessons)
-    samples = samples_of(whole.measuring, lessons, own)
+        annotated, _ = annotated_by([lesson])
+        alone = whole.recounted(annotated)
+        model = FusionModel(fit(alone.samples([lesson]), annotated, facts))
+        models[f"fused, learnt from {lesson.corpus.partition(':')[0]}"] = model, alone
+    annotated, _ = annotated_by(lessons)
+    samples = whole.samples(lessons)
     for group, features in FEATURE_GROUPS.items():
         _say(f"learning without {group}")
-        # Counts of annotators are part of a model, and columns that are never split on cost nothing.
-        model = FusionModel(fit(samples, annotated, facts, without=features))
-        variants.append(Variant(f"fused without {group}", model, whole.measuring))
-    return variants
+        models[f"fused without {group}"] = FusionModel(fit(samples, annotated, facts, without=features)), whole
+    return models
 
 
 def _report(
     path: Path,
-    build: "IndexBuild",
-    variants: "Sequence[Variant]",
-    dev: Sequence[str],
+    models: "Mapping[str, tuple[FusionModel, _Dictionaries]]",
+    lessons: "Sequence[Lesson]",
     data: Path,
-    typos: Path | None,
-    label: str,
 ) -> None:
     from medlink.cli.eval_tables import print_tables
     from medlink.cli.finetune import split_of
     from training.evaluate import Task, write_results
-    from training.fusion_report import FusionSource
-    from training.protocols import read_typos
+    from training.fusion_report import FusionSource, Variant
     from training.scoring import corpus_test, score_systems
 
-    corrections = read_typos(typos) if typos else None
-    source = FusionSource(build, variants, label)
     rows: list[dict[str, Any]] = []
-    for text in dev:
-        name, split = split_of(text)
-        test = corpus_test(Task(name, split, ""), data, corrections if name == "ncbi-disease" else None)
+    for lesson in lessons:
+        name, split = split_of(lesson.corpus)
+        test = corpus_test(Task(name, split, ""), data, lesson.typos)
+        variants = [Variant(label, model, known.measuring(lesson.names)) for label, (model, known) in models.items()]
+        dictionaries = models["fused"][1]
+        source = FusionSource(dictionaries.build(lesson.names), variants, dictionaries.label(lesson.names))
         rows += score_systems(test, source, 20)
     print_tables(rows)
     write_results(path, rows, command=["medlink", *sys.argv[1:]], final=False)
