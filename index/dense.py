@@ -16,9 +16,10 @@ from index.overlay import AddedNames, Overlay
 from index.recipes import Recipe
 from index.snapshot import Snapshot
 from medlink.errors import IndexMismatchError
+from medlink.protocols import Encoder
 from medlink.ragged import Ragged
 from medlink.text import encoder_text
-from medlink.types import Encoder, LinkOptions, Retrieval, Retrieved
+from medlink.types import LinkOptions, Retrieval, Retrieved
 
 FILE = "dense.faiss"
 ROWS = "dense_rows"

@@ -10,7 +10,8 @@ from medlink.linking.evidence import Evidence, gather, words
 from medlink.linking.features import Asked, Floats, Weights, best_name, measure
 from medlink.linking.fusion import Fused, FusionModel, concept_features, ranked
 from medlink.linking.letter_case import settle_case
-from medlink.types import Channel, ConceptFacts, ConceptSource, LinkOptions, Retrieval, Retrieved
+from medlink.protocols import ConceptSource
+from medlink.types import Channel, ConceptFacts, LinkOptions, Retrieval, Retrieved
 
 DEPTH = 40
 """How many concepts of each channel are weighed, however few are asked for."""
