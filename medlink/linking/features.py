@@ -1,9 +1,10 @@
 """The features of fusion: how well each candidate fits a mention, as numbers of one row."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log1p
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,39 +88,63 @@ class Weights:
 
     def of(self, name: tuple[str, ...]) -> tuple[frozenset[str], float]:
         """Return the distinct words of a name and what they weigh."""
-        if name not in self._weighed:
+        weighed = self._weighed.get(name)
+        if weighed is None:
             distinct = frozenset(name)
-            self._weighed[name] = distinct, self.sum(distinct)
-        return self._weighed[name]
+            weighed = self._weighed[name] = distinct, self.sum(distinct)
+        return weighed
 
-    def sum(self, distinct: Iterable[str]) -> float:
+    def sum(self, distinct: Collection[str]) -> float:
         """Return what some words weigh."""
-        # In one order: sums of floats depend on it, and that of a set on the process.
-        return sum(self._rarity[word] for word in sorted(distinct))
-
-    def shared(self, one: tuple[str, ...], other: tuple[str, ...]) -> float:
-        """Return what the words weigh that two names share."""
-        common = self.of(one)[0] & self.of(other)[0]
-        return self.sum(common) if common else 0.0
-
-    def shares(self, one: tuple[str, ...], other: tuple[str, ...]) -> tuple[float, float]:
-        """Return how much of one name's words the other has, and the other way round, rare words counting more."""
-        shared, of_one, of_other = self.shared(one, other), self.of(one)[1], self.of(other)[1]
-        return shared / of_one if of_one else 0.0, shared / of_other if of_other else 0.0
+        # Sums of more than two floats depend on their order, and that of a set on the process.
+        ordered = sorted(distinct) if len(distinct) > 2 else distinct
+        return sum([self._rarity[word] for word in ordered])
 
 
-def best_name(asked: Asked, evidence: Evidence, weights: Weights) -> Retrieved:
+class Matched(NamedTuple):
+    """The name that stands for a candidate, its distinct words, what they weigh, and those shared with the mention."""
+
+    retrieved: Retrieved
+    words: frozenset[str]
+    weight: float
+    shared: float
+
+    def shares(self, whole: float) -> tuple[float, float]:
+        """Return how much of a mention the name has, and of the name the mention, rare words counting more.
+
+        Args:
+            whole: What the mention's words weigh.
+        """
+        return self.shared / whole if whole else 0.0, self.shared / self.weight if self.weight else 0.0
+
+
+def matched(asked: Asked, retrieved: Retrieved, weights: Weights) -> Matched:
+    """Compare the words of a name with those of a mention."""
+    words, weight = weights.of(retrieved.words)
+    common = weights.of(asked.words)[0] & words
+    return Matched(retrieved, words, weight, weights.sum(common) if common else 0.0)
+
+
+def best_name(asked: Asked, evidence: Evidence, weights: Weights) -> Matched:
     """Return the name that a candidate shows: an exact one, or the one that shares most words with the mention."""
     if "exact" in evidence.channels:
-        return evidence.channels["exact"][1]
-    names = evidence.names
-    return names[0] if len(names) == 1 else max(names, key=lambda r: sum(weights.shares(asked.words, r.words)))
+        return matched(asked, evidence.channels["exact"][1], weights)
+    whole = weights.of(asked.words)[1]
+    best: Matched | None = None
+    for retrieved in evidence.names:
+        if best is None or retrieved.words != best.retrieved.words:
+            name = matched(asked, retrieved, weights)
+            if best is None or sum(name.shares(whole)) > sum(best.shares(whole)):
+                best = name
+    if best is None:
+        raise ValueError("a candidate has been found by no name")
+    return best
 
 
 def measure(
     asked: Asked,
     found: Sequence[Evidence],
-    names: Sequence[Retrieved],
+    names: Sequence[Matched],
     facts: Mapping[str, ConceptFacts],
     weights: Weights,
     known: Known,
@@ -143,14 +168,16 @@ def measure(
     scores = [(_score("dense", evidence), _score("lexical", evidence)) for evidence in found]
     dense_top = max((dense for (dense, _), _ in scores), default=0.0)
     lexical_top = max((lexical for _, (lexical, _) in scores), default=0.0)
-    homonyms = Counter(name.words for name in names)
+    homonyms = Counter(name.retrieved.words for name in names)
     above, below = _by_hierarchy(found, [dense for (dense, _), _ in scores], facts)
     length = max(1, len(asked.text))
     rows = []
     for evidence, name, (dense, lexical) in zip(found, names, scores, strict=True):
         concept = facts[evidence.concept_id]
-        others, weight = weights.of(name.words)
-        shared = weights.shared(asked.words, name.words)
+        retrieved, others, weight, shared = name
+        preferred, preferred_weight = weights.of(concept.words)
+        common = own & preferred
+        of_preferred = Matched(retrieved, preferred, preferred_weight, weights.sum(common) if common else 0.0)
         part = evidence.part
         rows.append(
             (
@@ -159,18 +186,18 @@ def measure(
                 dense_top - dense[0],
                 *lexical,
                 lexical_top - lexical[0],
-                *weights.shares(asked.words, name.words),
-                *weights.shares(asked.words, concept.words),
+                *name.shares(whole),
+                *of_preferred.shares(whole),
                 whole - shared,
                 weight - shared,
-                _compared(numbers, _numbers(name.words)),
-                len(name.words) - len(asked.words),
-                len(name.name.text) / length,
+                _compared(numbers, _numbers(others)),
+                len(retrieved.words) - len(asked.words),
+                len(retrieved.name.text) / length,
                 len(concept.concept.preferred_name) / length,
-                any(r.is_preferred for r in evidence.names),
-                homonyms[name.words],
+                any([r.is_preferred for r in evidence.names]),
+                homonyms[retrieved.words],
                 exact,
-                weights.shares(asked.words, part.words)[0] if part else 0.0,
+                weights.sum(own & weights.of(part.words)[0]) / whole if part and whole else 0.0,
                 part is not None and part.ends,
                 _in_context(asked, others - own, weights),
                 above.get(evidence.concept_id, 0.0),
@@ -192,7 +219,7 @@ def _score(channel: Channel, evidence: Evidence) -> tuple[float, float]:
     return retrieved.score, log1p(rank)
 
 
-def _numbers(text: Sequence[str]) -> frozenset[str]:
+def _numbers(text: Iterable[str]) -> frozenset[str]:
     return frozenset(word for word in text if word.isdigit())
 
 
