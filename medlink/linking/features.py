@@ -110,8 +110,6 @@ class Weights:
 
 def best_name(asked: Asked, evidence: Evidence, weights: Weights) -> Retrieved:
     """Return the name that a candidate shows: an exact one, or the one that shares most words with the mention."""
-    if "exact" in evidence.channels:
-        return evidence.channels["exact"][1]
     names = evidence.names
     return names[0] if len(names) == 1 else max(names, key=lambda r: sum(weights.shares(asked.words, r.words)))
 
@@ -137,21 +135,16 @@ def measure(
         weights: How much each word of mention and names weighs.
         known: Returns the features of a concept alone.
     """
-    own, whole = weights.of(asked.words)
-    numbers = _numbers(asked.words)
     exact = sum("exact" in evidence.channels for evidence in found)
     scores = [(_score("dense", evidence), _score("lexical", evidence)) for evidence in found]
     dense_top = max((dense for (dense, _), _ in scores), default=0.0)
     lexical_top = max((lexical for _, (lexical, _) in scores), default=0.0)
     homonyms = Counter(name.words for name in names)
     above, below = _by_hierarchy(found, [dense for (dense, _), _ in scores], facts)
-    length = max(1, len(asked.text))
+    numbers = _numbers(asked.words)
     rows = []
     for evidence, name, (dense, lexical) in zip(found, names, scores, strict=True):
         concept = facts[evidence.concept_id]
-        others, weight = weights.of(name.words)
-        shared = weights.shared(asked.words, name.words)
-        part = evidence.part
         rows.append(
             (
                 evidence.channels["exact"][1].score if "exact" in evidence.channels else 0.0,
@@ -159,20 +152,14 @@ def measure(
                 dense_top - dense[0],
                 *lexical,
                 lexical_top - lexical[0],
-                *weights.shares(asked.words, name.words),
-                *weights.shares(asked.words, concept.words),
-                whole - shared,
-                weight - shared,
+                *_words_of(asked, name, concept, weights),
                 _compared(numbers, _numbers(name.words)),
-                len(name.words) - len(asked.words),
-                len(name.name.text) / length,
-                len(concept.concept.preferred_name) / length,
+                *_lengths(asked, name, concept),
                 any(r.is_preferred for r in evidence.names),
                 homonyms[name.words],
                 exact,
-                weights.shares(asked.words, part.words)[0] if part else 0.0,
-                part is not None and part.ends,
-                _in_context(asked, others - own, weights),
+                *_part(asked, evidence, weights),
+                _in_context(asked, name, weights),
                 above.get(evidence.concept_id, 0.0),
                 below.get(evidence.concept_id, 0.0),
                 evidence.above is not None,
@@ -180,6 +167,26 @@ def measure(
             )
         )
     return np.array(rows, np.float64).reshape(len(rows), len(FEATURES))
+
+
+def _words_of(asked: Asked, name: Retrieved, concept: ConceptFacts, weights: Weights) -> tuple[float, ...]:
+    """Return what the mention shares with the name and with the preferred name, and what only one of them has."""
+    shared = weights.shared(asked.words, name.words)
+    return (
+        *weights.shares(asked.words, name.words),
+        *weights.shares(asked.words, concept.words),
+        weights.of(asked.words)[1] - shared,
+        weights.of(name.words)[1] - shared,
+    )
+
+
+def _lengths(asked: Asked, name: Retrieved, concept: ConceptFacts) -> tuple[float, ...]:
+    length = max(1, len(asked.text))
+    return (
+        len(name.words) - len(asked.words),
+        len(name.name.text) / length,
+        len(concept.concept.preferred_name) / length,
+    )
 
 
 def _score(channel: Channel, evidence: Evidence) -> tuple[float, float]:
@@ -203,10 +210,17 @@ def _compared(mention: frozenset[str], name: frozenset[str]) -> float:
     return -1.0 if mention and name else 0.0
 
 
-def _in_context(asked: Asked, more: frozenset[str], weights: Weights) -> float:
+def _part(asked: Asked, evidence: Evidence, weights: Weights) -> tuple[float, ...]:
+    """Return how much of the mention the part of it is that names the concept, and whether the mention ends with it."""
+    part = evidence.part
+    return (weights.shares(asked.words, part.words)[0], part.ends) if part else (0.0, False)
+
+
+def _in_context(asked: Asked, name: Retrieved, weights: Weights) -> float:
     """Return how much of what the name says beyond the mention stands in the text around it; -1 without one."""
     if asked.context is None:
         return -1.0
+    more = weights.of(name.words)[0] - weights.of(asked.words)[0]
     whole = weights.sum(more)
     return weights.sum(more & asked.context) / whole if whole else 0.0
 
