@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from medlink.linking.features import FEATURES, Asked
 from medlink.linking.fusion import Fused
 from medlink.linking.letter_case import mismatches_case
-from medlink.linking.trees import read_trees
+from medlink.linking.trees import is_model, read_trees
 
 FORMAT = 1
 FILE = "calibration.json"
@@ -31,7 +31,9 @@ OWN_FEATURES = (
 )
 """What is looked at beside the features of fusion."""
 CALIBRATION_FEATURES = (*OWN_FEATURES, *FEATURES)
+_HOLDS = {"fusion": str, "threshold": float, "fitted_on": dict, "texts": int, "plain_words": dict}
 _DECIMALS = 4
+_STEPS = 10**_DECIMALS
 # Words in so large a share of texts, outside of mentions, say nothing about what is meant.
 _PLAIN = 0.05
 # More probable than this, a concept that covers a part of the mention is what annotators would choose for it.
@@ -53,7 +55,7 @@ class Calibration:
     """
 
     def __init__(self, stored: Mapping[str, Any]) -> None:
-        if stored.get("format") != FORMAT or tuple(stored.get("features", ())) != CALIBRATION_FEATURES:
+        if not is_model(stored, FORMAT, CALIBRATION_FEATURES, _HOLDS):
             raise ValueError("the calibration is of another version; run `medlink train calibrate`")
         self._stored = stored
         self._trees = read_trees(stored, len(CALIBRATION_FEATURES))
@@ -206,4 +208,5 @@ def probabilities(logits: Floats) -> list[float]:
         # What the first says of itself is fitted best; the others share what it leaves.
         stated[1:] *= (1 - stated[0]) / stated[1:].sum()
         stated = np.minimum.accumulate(stated)
-    return [round(float(p), _DECIMALS) for p in stated]
+    # All but the first are rounded down, or together they might come to more than one.
+    return [round(float(p), _DECIMALS) for p in [*stated[:1], *np.floor(stated[1:] * _STEPS) / _STEPS]]

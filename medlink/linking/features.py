@@ -127,18 +127,14 @@ def matched(asked: Asked, retrieved: Retrieved, weights: Weights) -> Matched:
 
 def best_name(asked: Asked, evidence: Evidence, weights: Weights) -> Matched:
     """Return the name that a candidate shows: an exact one, or the one that shares most words with the mention."""
-    if "exact" in evidence.channels:
-        return matched(asked, evidence.channels["exact"][1], weights)
+    names = evidence.names
+    if len(names) == 1:
+        return matched(asked, names[0], weights)
     whole = weights.of(asked.words)[1]
-    best: Matched | None = None
-    for retrieved in evidence.names:
-        if best is None or retrieved.words != best.retrieved.words:
-            name = matched(asked, retrieved, weights)
-            if best is None or sum(name.shares(whole)) > sum(best.shares(whole)):
-                best = name
-    if best is None:
-        raise ValueError("a candidate has been found by no name")
-    return best
+    # Names of the same words are the same here, and the first of equal ones counts.
+    distinct = {retrieved.words: retrieved for retrieved in reversed(names)}
+    compared = [matched(asked, retrieved, weights) for retrieved in reversed(distinct.values())]
+    return max(compared, key=lambda name: sum(name.shares(whole)))
 
 
 def measure(
@@ -162,23 +158,16 @@ def measure(
         weights: How much each word of mention and names weighs.
         known: Returns the features of a concept alone.
     """
-    own, whole = weights.of(asked.words)
-    numbers = _numbers(asked.words)
     exact = sum("exact" in evidence.channels for evidence in found)
     scores = [(_score("dense", evidence), _score("lexical", evidence)) for evidence in found]
     dense_top = max((dense for (dense, _), _ in scores), default=0.0)
     lexical_top = max((lexical for _, (lexical, _) in scores), default=0.0)
     homonyms = Counter(name.retrieved.words for name in names)
     above, below = _by_hierarchy(found, [dense for (dense, _), _ in scores], facts)
-    length = max(1, len(asked.text))
+    (own, whole), numbers = weights.of(asked.words), _numbers(asked.words)
     rows = []
     for evidence, name, (dense, lexical) in zip(found, names, scores, strict=True):
         concept = facts[evidence.concept_id]
-        retrieved, others, weight, shared = name
-        preferred, preferred_weight = weights.of(concept.words)
-        common = own & preferred
-        of_preferred = Matched(retrieved, preferred, preferred_weight, weights.sum(common) if common else 0.0)
-        part = evidence.part
         rows.append(
             (
                 evidence.channels["exact"][1].score if "exact" in evidence.channels else 0.0,
@@ -186,20 +175,14 @@ def measure(
                 dense_top - dense[0],
                 *lexical,
                 lexical_top - lexical[0],
-                *name.shares(whole),
-                *of_preferred.shares(whole),
-                whole - shared,
-                weight - shared,
-                _compared(numbers, _numbers(others)),
-                len(retrieved.words) - len(asked.words),
-                len(retrieved.name.text) / length,
-                len(concept.concept.preferred_name) / length,
+                *_words_of(name, concept, own, whole, weights),
+                _compared(numbers, _numbers(name.words)),
+                *_lengths(asked, name.retrieved, concept),
                 any([r.is_preferred for r in evidence.names]),
-                homonyms[retrieved.words],
+                homonyms[name.retrieved.words],
                 exact,
-                weights.sum(own & weights.of(part.words)[0]) / whole if part and whole else 0.0,
-                part is not None and part.ends,
-                _in_context(asked, others - own, weights),
+                *_part(evidence, own, whole, weights),
+                _in_context(asked, name.words - own, weights),
                 above.get(evidence.concept_id, 0.0),
                 below.get(evidence.concept_id, 0.0),
                 evidence.above is not None,
@@ -207,6 +190,26 @@ def measure(
             )
         )
     return np.array(rows, np.float64).reshape(len(rows), len(FEATURES))
+
+
+def _words_of(
+    name: Matched, concept: ConceptFacts, own: frozenset[str], whole: float, weights: Weights
+) -> tuple[float, ...]:
+    """Return what the mention shares with the name and with the preferred name, and what only one of them has."""
+    preferred, weight = weights.of(concept.words)
+    common = own & preferred
+    of_preferred = name._replace(words=preferred, weight=weight, shared=weights.sum(common) if common else 0.0)
+    left = (whole - name.shared, name.weight - name.shared)
+    return *name.shares(whole), *of_preferred.shares(whole), *left
+
+
+def _lengths(asked: Asked, name: Retrieved, concept: ConceptFacts) -> tuple[float, ...]:
+    length = max(1, len(asked.text))
+    return (
+        len(name.words) - len(asked.words),
+        len(name.name.text) / length,
+        len(concept.concept.preferred_name) / length,
+    )
 
 
 def _score(channel: Channel, evidence: Evidence) -> tuple[float, float]:
@@ -228,6 +231,14 @@ def _compared(mention: frozenset[str], name: frozenset[str]) -> float:
     if mention == name:
         return 1.0
     return -1.0 if mention and name else 0.0
+
+
+def _part(evidence: Evidence, own: frozenset[str], whole: float, weights: Weights) -> tuple[float, ...]:
+    """Return how much of the mention the part of it is that names the concept, and whether the mention ends with it."""
+    part = evidence.part
+    if part is None:
+        return 0.0, False
+    return weights.sum(own & weights.of(part.words)[0]) / whole if whole else 0.0, part.ends
 
 
 def _in_context(asked: Asked, more: frozenset[str], weights: Weights) -> float:

@@ -1,7 +1,7 @@
 """Joins what the channels found into one list of distinct concepts: by a learned model, or in the order of trust."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -14,7 +14,7 @@ import numpy as np
 from medlink.corpora.ids import candidate_ids, normal_source
 from medlink.linking.evidence import Evidence
 from medlink.linking.features import FEATURES, Floats
-from medlink.linking.trees import Trees, read_trees
+from medlink.linking.trees import Trees, is_model, read_trees
 from medlink.types import Channel, ConceptFacts, Name, Pin, Relation, Retrieval, Retrieved
 
 FORMAT = 1
@@ -84,7 +84,7 @@ class FusionModel:
     """
 
     def __init__(self, stored: Mapping[str, Any]) -> None:
-        if stored.get("format") != FORMAT or tuple(stored.get("features", ())) != FEATURES:
+        if not is_model(stored, FORMAT, FEATURES, {"annotated": dict, "trained_on": dict}):
             raise ValueError("the fusion model is of another version; run `medlink train fusion`")
         self._stored = stored
         self._trees: Trees = read_trees(stored, len(FEATURES))
@@ -162,6 +162,7 @@ def ranked(
     features: Floats,
     *,
     keep: int | None = None,
+    beside: Collection[int] = (),
 ) -> list[Fused]:
     """Return the candidates best first; equal ones by concept id.
 
@@ -171,8 +172,12 @@ def ranked(
         orders: What they are sorted by.
         features: Of each, (n, len(FEATURES)).
         keep: How many to return; all when left out.
+        beside: Places in `found` of those that are returned wherever they stand, and do not count.
     """
     order = sorted(range(len(found)), key=lambda at: (-orders[at], found[at].concept_id))
+    if keep is not None:
+        left_out = {*[at for at in order if at not in beside][keep:]}
+        order = [at for at in order if at not in left_out]
     return [
         Fused(
             found[at].concept_id,
@@ -183,7 +188,7 @@ def ranked(
             features=tuple(features[at].tolist()),
             words=names[at].words,
         )
-        for at in order[:keep]
+        for at in order
     ]
 
 

@@ -9,7 +9,7 @@ from medlink.linking.calibration import Calibration
 from medlink.linking.evidence import Evidence, gather, words
 from medlink.linking.features import Asked, Floats, Weights, best_name, measure
 from medlink.linking.fusion import Fused, FusionModel, concept_features, ranked
-from medlink.linking.letter_case import settle_case
+from medlink.linking.letter_case import mismatches_case, settle_case
 from medlink.protocols import ConceptSource
 from medlink.types import Channel, ConceptFacts, LinkOptions, Retrieval, Retrieved
 
@@ -70,12 +70,23 @@ class Ranking:
         lists, start = [], 0
         for m in measured:
             end = start + len(m.found)
-            fused = ranked(m.found, m.names, orders[start:end], m.features, keep=options.top_k + KEEP)
+            fused = ranked(
+                m.found, m.names, orders[start:end], m.features, keep=options.top_k + KEEP, beside=_settled(m)
+            )
             lists.append(settle_case(m.asked.text, fused) if options.case else fused)
             start = end
         if not self._calibration:
             return lists
         return self._calibration.judge([m.asked for m in measured], lists)
+
+
+def _settled(measured: Measured) -> set[int]:
+    """Return the places of candidates that ties or capitals may move: they must not depend on `top_k`."""
+    return {
+        at
+        for at, (evidence, name) in enumerate(zip(measured.found, measured.names, strict=True))
+        if "exact" in evidence.channels or mismatches_case(measured.asked.text, name.name.text)
+    }
 
 
 def measure_all(

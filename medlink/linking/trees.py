@@ -43,6 +43,8 @@ class Trees:
         roots, depth = [], 0
         rows: list[tuple[int, float, int, float]] = []
         for nodes in trees:
+            if not nodes:
+                raise ValueError("a tree has no nodes")
             first = len(rows)
             roots.append(first)
             levels = [0] * len(nodes)
@@ -55,6 +57,8 @@ class Trees:
                 levels[left] = levels[left + 1] = levels[at] + 1
             depth = max([depth, *levels])
         feature, threshold, left_child, value = zip(*rows, strict=True) if rows else ((), (), (), ())
+        if np.isnan([*threshold, *value]).any():
+            raise ValueError("a tree has thresholds or leaves that are no numbers")
         return cls(
             np.array(roots, np.int32),
             np.array(feature, np.int32),
@@ -80,6 +84,23 @@ class Trees:
                 node = self.left[node] + (flat[offsets + self.feature[node]] > self.threshold[node])
             sums[start : start + together] = self.value[node].sum(axis=1)
         return sums
+
+
+def is_model(stored: object, version: int, features: Sequence[str], others: Mapping[str, type]) -> bool:
+    """Say whether a JSON object is a model of this version that looks at these features.
+
+    Args:
+        stored: The object.
+        version: The one that it is to name as its `format`.
+        features: Their names.
+        others: What it must hold besides, and of which type.
+    """
+    return (
+        isinstance(stored, Mapping)
+        and stored.get("format") == version
+        and stored.get("features") == [*features]
+        and all(isinstance(stored.get(key), kind) for key, kind in others.items())
+    )
 
 
 def read_trees(stored: Mapping[str, Any], features: int) -> Trees:
