@@ -115,7 +115,7 @@ def main() -> None:
                 mapped_only=arguments.diseases,
             )
             for row in found:
-                writer.writerow(row[:-1] + ("",) if arguments.flat else row)
+                writer.writerow((*row[:-1], "") if arguments.flat else row)
                 ids.add(row[0])
                 written += 1
     except (MedlinkError, OSError, UnicodeDecodeError, csv.Error) as error:
