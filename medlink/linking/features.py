@@ -1,9 +1,10 @@
 """The features of fusion: how well each candidate fits a mention, as numbers of one row."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log1p
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,37 +88,61 @@ class Weights:
 
     def of(self, name: tuple[str, ...]) -> tuple[frozenset[str], float]:
         """Return the distinct words of a name and what they weigh."""
-        if name not in self._weighed:
+        weighed = self._weighed.get(name)
+        if weighed is None:
             distinct = frozenset(name)
-            self._weighed[name] = distinct, self.sum(distinct)
-        return self._weighed[name]
+            weighed = self._weighed[name] = distinct, self.sum(distinct)
+        return weighed
 
-    def sum(self, distinct: Iterable[str]) -> float:
+    def sum(self, distinct: Collection[str]) -> float:
         """Return what some words weigh."""
-        # In one order: sums of floats depend on it, and that of a set on the process.
-        return sum(self._rarity[word] for word in sorted(distinct))
-
-    def shared(self, one: tuple[str, ...], other: tuple[str, ...]) -> float:
-        """Return what the words weigh that two names share."""
-        common = self.of(one)[0] & self.of(other)[0]
-        return self.sum(common) if common else 0.0
-
-    def shares(self, one: tuple[str, ...], other: tuple[str, ...]) -> tuple[float, float]:
-        """Return how much of one name's words the other has, and the other way round, rare words counting more."""
-        shared, of_one, of_other = self.shared(one, other), self.of(one)[1], self.of(other)[1]
-        return shared / of_one if of_one else 0.0, shared / of_other if of_other else 0.0
+        # Sums of more than two floats depend on their order, and that of a set on the process.
+        ordered = sorted(distinct) if len(distinct) > 2 else distinct
+        return sum([self._rarity[word] for word in ordered])
 
 
-def best_name(asked: Asked, evidence: Evidence, weights: Weights) -> Retrieved:
+class Matched(NamedTuple):
+    """The name that stands for a candidate, its distinct words, what they weigh, and those shared with the mention."""
+
+    retrieved: Retrieved
+    words: frozenset[str]
+    weight: float
+    shared: float
+
+    def shares(self, whole: float) -> tuple[float, float]:
+        """Return how much of a mention the name has, and of the name the mention, rare words counting more.
+
+        Args:
+            whole: What the mention's words weigh.
+        """
+        return self.shared / whole if whole else 0.0, self.shared / self.weight if self.weight else 0.0
+
+
+def matched(asked: Asked, retrieved: Retrieved, weights: Weights) -> Matched:
+    """Compare the words of a name with those of a mention."""
+    words, weight = weights.of(retrieved.words)
+    common = weights.of(asked.words)[0] & words
+    return Matched(retrieved, words, weight, weights.sum(common) if common else 0.0)
+
+
+def best_name(asked: Asked, evidence: Evidence, weights: Weights) -> Matched:
     """Return the name that a candidate shows: an exact one, or the one that shares most words with the mention."""
-    names = evidence.names
-    return names[0] if len(names) == 1 else max(names, key=lambda r: sum(weights.shares(asked.words, r.words)))
+    whole = weights.of(asked.words)[1]
+    best: Matched | None = None
+    for retrieved in evidence.names:
+        if best is None or retrieved.words != best.retrieved.words:
+            name = matched(asked, retrieved, weights)
+            if best is None or sum(name.shares(whole)) > sum(best.shares(whole)):
+                best = name
+    if best is None:
+        raise ValueError("a candidate has been found by no name")
+    return best
 
 
 def measure(
     asked: Asked,
     found: Sequence[Evidence],
-    names: Sequence[Retrieved],
+    names: Sequence[Matched],
     facts: Mapping[str, ConceptFacts],
     weights: Weights,
     known: Known,
@@ -135,13 +160,13 @@ def measure(
         weights: How much each word of mention and names weighs.
         known: Returns the features of a concept alone.
     """
+    numbers = _numbers(asked.words)
     exact = sum("exact" in evidence.channels for evidence in found)
     scores = [(_score("dense", evidence), _score("lexical", evidence)) for evidence in found]
     dense_top = max((dense for (dense, _), _ in scores), default=0.0)
     lexical_top = max((lexical for _, (lexical, _) in scores), default=0.0)
-    homonyms = Counter(name.words for name in names)
+    homonyms = Counter(name.retrieved.words for name in names)
     above, below = _by_hierarchy(found, [dense for (dense, _), _ in scores], facts)
-    numbers = _numbers(asked.words)
     rows = []
     for evidence, name, (dense, lexical) in zip(found, names, scores, strict=True):
         concept = facts[evidence.concept_id]
@@ -152,11 +177,11 @@ def measure(
                 dense_top - dense[0],
                 *lexical,
                 lexical_top - lexical[0],
-                *_words_of(asked, name, concept, weights),
+                *_by_words(asked, name, concept, weights),
                 _compared(numbers, _numbers(name.words)),
                 *_lengths(asked, name, concept),
-                any(r.is_preferred for r in evidence.names),
-                homonyms[name.words],
+                any([r.is_preferred for r in evidence.names]),
+                homonyms[name.retrieved.words],
                 exact,
                 *_part(asked, evidence, weights),
                 _in_context(asked, name, weights),
@@ -169,24 +194,31 @@ def measure(
     return np.array(rows, np.float64).reshape(len(rows), len(FEATURES))
 
 
-def _words_of(asked: Asked, name: Retrieved, concept: ConceptFacts, weights: Weights) -> tuple[float, ...]:
+def _by_words(asked: Asked, name: Matched, concept: ConceptFacts, weights: Weights) -> tuple[float, ...]:
     """Return what the mention shares with the name and with the preferred name, and what only one of them has."""
-    shared = weights.shared(asked.words, name.words)
-    return (
-        *weights.shares(asked.words, name.words),
-        *weights.shares(asked.words, concept.words),
-        weights.of(asked.words)[1] - shared,
-        weights.of(name.words)[1] - shared,
-    )
+    own, whole = weights.of(asked.words)
+    preferred, weight = weights.of(concept.words)
+    common = own & preferred
+    of_preferred = Matched(name.retrieved, preferred, weight, weights.sum(common) if common else 0.0)
+    return *name.shares(whole), *of_preferred.shares(whole), whole - name.shared, name.weight - name.shared
 
 
-def _lengths(asked: Asked, name: Retrieved, concept: ConceptFacts) -> tuple[float, ...]:
+def _lengths(asked: Asked, name: Matched, concept: ConceptFacts) -> tuple[float, ...]:
     length = max(1, len(asked.text))
     return (
-        len(name.words) - len(asked.words),
-        len(name.name.text) / length,
+        len(name.retrieved.words) - len(asked.words),
+        len(name.retrieved.name.text) / length,
         len(concept.concept.preferred_name) / length,
     )
+
+
+def _part(asked: Asked, evidence: Evidence, weights: Weights) -> tuple[float, bool]:
+    """Return how much of the mention the part of it is that names the concept, and whether the mention ends with it."""
+    part = evidence.part
+    if part is None:
+        return 0.0, False
+    own, whole = weights.of(asked.words)
+    return weights.sum(own & weights.of(part.words)[0]) / whole if whole else 0.0, part.ends
 
 
 def _score(channel: Channel, evidence: Evidence) -> tuple[float, float]:
@@ -199,7 +231,7 @@ def _score(channel: Channel, evidence: Evidence) -> tuple[float, float]:
     return retrieved.score, log1p(rank)
 
 
-def _numbers(text: Sequence[str]) -> frozenset[str]:
+def _numbers(text: Iterable[str]) -> frozenset[str]:
     return frozenset(word for word in text if word.isdigit())
 
 
@@ -210,17 +242,11 @@ def _compared(mention: frozenset[str], name: frozenset[str]) -> float:
     return -1.0 if mention and name else 0.0
 
 
-def _part(asked: Asked, evidence: Evidence, weights: Weights) -> tuple[float, ...]:
-    """Return how much of the mention the part of it is that names the concept, and whether the mention ends with it."""
-    part = evidence.part
-    return (weights.shares(asked.words, part.words)[0], part.ends) if part else (0.0, False)
-
-
-def _in_context(asked: Asked, name: Retrieved, weights: Weights) -> float:
+def _in_context(asked: Asked, name: Matched, weights: Weights) -> float:
     """Return how much of what the name says beyond the mention stands in the text around it; -1 without one."""
     if asked.context is None:
         return -1.0
-    more = weights.of(name.words)[0] - weights.of(asked.words)[0]
+    more = name.words - weights.of(asked.words)[0]
     whole = weights.sum(more)
     return weights.sum(more & asked.context) / whole if whole else 0.0
 

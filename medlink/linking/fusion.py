@@ -119,7 +119,7 @@ class FusionModel:
         remembered = self._known.get(facts.concept.id)
         if remembered is None or remembered[0] is not facts:
             if len(self._known) > _REMEMBER:
-                self._known.clear()
+                self._known = {}
             remembered = self._known[facts.concept.id] = facts, concept_features(facts, self.annotated)
         return remembered[1]
 

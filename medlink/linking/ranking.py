@@ -13,7 +13,7 @@ from medlink.linking.letter_case import mismatches_case, settle_case
 from medlink.protocols import ConceptSource
 from medlink.types import Channel, ConceptFacts, LinkOptions, Retrieval, Retrieved
 
-DEPTH = 40
+DEPTH = 30
 """How many concepts of each channel are weighed, however few are asked for."""
 KEEP = 10
 """So many more than are asked for come back: for ties, for what is demoted, and for calibration to look at."""
@@ -123,7 +123,7 @@ def measure_all(
         candidates = [by_concept[id_] for id_ in sorted(by_concept) if id_ in facts]
         names = [best_name(mention, candidate, weights) for candidate in candidates]
         features = measure(mention, candidates, names, facts, weights, known)
-        measured.append(Measured(mention, candidates, names, features))
+        measured.append(Measured(mention, candidates, [name.retrieved for name in names], features))
     return measured
 
 
