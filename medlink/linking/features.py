@@ -127,16 +127,14 @@ def matched(asked: Asked, retrieved: Retrieved, weights: Weights) -> Matched:
 
 def best_name(asked: Asked, evidence: Evidence, weights: Weights) -> Matched:
     """Return the name that a candidate shows: an exact one, or the one that shares most words with the mention."""
+    names = evidence.names
+    if len(names) == 1:
+        return matched(asked, names[0], weights)
     whole = weights.of(asked.words)[1]
-    best: Matched | None = None
-    for retrieved in evidence.names:
-        if best is None or retrieved.words != best.retrieved.words:
-            name = matched(asked, retrieved, weights)
-            if best is None or sum(name.shares(whole)) > sum(best.shares(whole)):
-                best = name
-    if best is None:
-        raise ValueError("a candidate has been found by no name")
-    return best
+    # Names of the same words are the same here, and the first of equal ones counts.
+    distinct = {retrieved.words: retrieved for retrieved in reversed(names)}
+    compared = [matched(asked, retrieved, weights) for retrieved in reversed(distinct.values())]
+    return max(compared, key=lambda name: sum(name.shares(whole)))
 
 
 def measure(
@@ -160,13 +158,13 @@ def measure(
         weights: How much each word of mention and names weighs.
         known: Returns the features of a concept alone.
     """
-    numbers = _numbers(asked.words)
     exact = sum("exact" in evidence.channels for evidence in found)
     scores = [(_score("dense", evidence), _score("lexical", evidence)) for evidence in found]
     dense_top = max((dense for (dense, _), _ in scores), default=0.0)
     lexical_top = max((lexical for _, (lexical, _) in scores), default=0.0)
     homonyms = Counter(name.retrieved.words for name in names)
     above, below = _by_hierarchy(found, [dense for (dense, _), _ in scores], facts)
+    (own, whole), numbers = weights.of(asked.words), _numbers(asked.words)
     rows = []
     for evidence, name, (dense, lexical) in zip(found, names, scores, strict=True):
         concept = facts[evidence.concept_id]
@@ -177,14 +175,14 @@ def measure(
                 dense_top - dense[0],
                 *lexical,
                 lexical_top - lexical[0],
-                *_by_words(asked, name, concept, weights),
+                *_words_of(name, concept, own, whole, weights),
                 _compared(numbers, _numbers(name.words)),
-                *_lengths(asked, name, concept),
+                *_lengths(asked, name.retrieved, concept),
                 any([r.is_preferred for r in evidence.names]),
                 homonyms[name.retrieved.words],
                 exact,
-                *_part(asked, evidence, weights),
-                _in_context(asked, name, weights),
+                *_part(evidence, own, whole, weights),
+                _in_context(asked, name.words - own, weights),
                 above.get(evidence.concept_id, 0.0),
                 below.get(evidence.concept_id, 0.0),
                 evidence.above is not None,
@@ -194,31 +192,24 @@ def measure(
     return np.array(rows, np.float64).reshape(len(rows), len(FEATURES))
 
 
-def _by_words(asked: Asked, name: Matched, concept: ConceptFacts, weights: Weights) -> tuple[float, ...]:
+def _words_of(
+    name: Matched, concept: ConceptFacts, own: frozenset[str], whole: float, weights: Weights
+) -> tuple[float, ...]:
     """Return what the mention shares with the name and with the preferred name, and what only one of them has."""
-    own, whole = weights.of(asked.words)
     preferred, weight = weights.of(concept.words)
     common = own & preferred
-    of_preferred = Matched(name.retrieved, preferred, weight, weights.sum(common) if common else 0.0)
-    return *name.shares(whole), *of_preferred.shares(whole), whole - name.shared, name.weight - name.shared
+    of_preferred = name._replace(words=preferred, weight=weight, shared=weights.sum(common) if common else 0.0)
+    left = (whole - name.shared, name.weight - name.shared)
+    return *name.shares(whole), *of_preferred.shares(whole), *left
 
 
-def _lengths(asked: Asked, name: Matched, concept: ConceptFacts) -> tuple[float, ...]:
+def _lengths(asked: Asked, name: Retrieved, concept: ConceptFacts) -> tuple[float, ...]:
     length = max(1, len(asked.text))
     return (
-        len(name.retrieved.words) - len(asked.words),
-        len(name.retrieved.name.text) / length,
+        len(name.words) - len(asked.words),
+        len(name.name.text) / length,
         len(concept.concept.preferred_name) / length,
     )
-
-
-def _part(asked: Asked, evidence: Evidence, weights: Weights) -> tuple[float, bool]:
-    """Return how much of the mention the part of it is that names the concept, and whether the mention ends with it."""
-    part = evidence.part
-    if part is None:
-        return 0.0, False
-    own, whole = weights.of(asked.words)
-    return weights.sum(own & weights.of(part.words)[0]) / whole if whole else 0.0, part.ends
 
 
 def _score(channel: Channel, evidence: Evidence) -> tuple[float, float]:
@@ -242,11 +233,18 @@ def _compared(mention: frozenset[str], name: frozenset[str]) -> float:
     return -1.0 if mention and name else 0.0
 
 
-def _in_context(asked: Asked, name: Matched, weights: Weights) -> float:
+def _part(evidence: Evidence, own: frozenset[str], whole: float, weights: Weights) -> tuple[float, ...]:
+    """Return how much of the mention the part of it is that names the concept, and whether the mention ends with it."""
+    part = evidence.part
+    if part is None:
+        return 0.0, False
+    return weights.sum(own & weights.of(part.words)[0]) / whole if whole else 0.0, part.ends
+
+
+def _in_context(asked: Asked, more: frozenset[str], weights: Weights) -> float:
     """Return how much of what the name says beyond the mention stands in the text around it; -1 without one."""
     if asked.context is None:
         return -1.0
-    more = name.words - weights.of(asked.words)[0]
     whole = weights.sum(more)
     return weights.sum(more & asked.context) / whole if whole else 0.0
 

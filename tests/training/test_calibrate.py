@@ -193,7 +193,7 @@ def test_of_other_corpora_no_mention_counts_whose_name_the_build_has_under_anoth
     documents = [
         document(str(at), "gout zzzz", ("gout", "UMLS:C0000001"), ("zzzz", "UMLS:C0000002")) for at in range(3)
     ]
-    model: FusionModel = known.models[0]
+    model, _ = known.models
 
     beside = gather_judged(known, model, ({}, 0), [], [Lesson("beside", documents)])
 
