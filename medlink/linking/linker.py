@@ -176,9 +176,14 @@ class Linker:
 
 
 def _followed(first: list[Fused], others: Sequence[Fused]) -> list[Fused]:
+    """Return a list with what lies deeper behind it, found by one channel as far as is known.
+
+    Whether another channel found it too depends on how deep that one was asked.
+    """
     ids = {f.concept_id for f in first}
     stated = None if not first or first[0].probability is None else 0.0
-    return first + [replace(f, score=0.0, order=-inf, probability=stated) for f in others if f.concept_id not in ids]
+    behind = (f for f in others if f.concept_id not in ids)
+    return first + [replace(f, score=0.0, order=-inf, probability=stated, channels=f.channels[:1]) for f in behind]
 
 
 def _split_as_sent(asked: Asked, composite: Composite | None) -> Asked:

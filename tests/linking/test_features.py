@@ -217,9 +217,9 @@ def test_the_name_that_stands_for_a_candidate_shares_most_words_with_the_mention
     far, near = name("X:1", "infarction of heart", 0.9), name("X:1", "heart attack", 0.8)
     asked, weights = Asked.of("attack of the heart"), Weights(ALIKE)
 
-    assert best_name(asked, evidence("X:1", dense=(0, far), lexical=(3, near)), weights) == near
+    assert best_name(asked, evidence("X:1", dense=(0, far), lexical=(3, near)), weights).retrieved == near
     exact = evidence("X:1", exact=(0, far), lexical=(3, near))
-    assert best_name(asked, exact, weights) == far
+    assert best_name(asked, exact, weights).retrieved == far
 
 
 def test_a_sum_of_weights_does_not_depend_on_the_order_of_words():
