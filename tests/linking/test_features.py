@@ -198,7 +198,7 @@ def test_what_is_known_of_a_concept_counts_whatever_the_mention_is():
         "names": log1p(7),
         "name_sources": 2,
         "codes": 3,
-        "sources": 3,
+        "sources": 4,
         "descendants": log1p(5),
         "children": log1p(2),
         "has_cui": True,
