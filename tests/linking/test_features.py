@@ -207,10 +207,10 @@ def test_what_is_known_of_a_concept_counts_whatever_the_mention_is():
     }
 
 
-def test_a_concept_without_codes_has_no_cui_and_no_vocabulary():
+def test_a_concept_without_codes_has_no_cui_and_the_vocabulary_of_its_id():
     bare = dict(zip(FEATURES[-9:], concept_features(facts("X:1"), {}), strict=True))
 
-    assert (bare["has_cui"], bare["literature_source"], bare["annotated"], bare["sources"]) == (False, False, 0, 0)
+    assert (bare["has_cui"], bare["literature_source"], bare["annotated"], bare["sources"]) == (False, False, 0, 1)
 
 
 def test_the_name_that_stands_for_a_candidate_shares_most_words_with_the_mention():
