@@ -37,7 +37,7 @@ def cause(build: IndexBuild, question: Question, results: list[LinkResult]) -> s
     if len(question.texts) > 1 or len(question.mention.gold) > 1:
         return "several concepts in one mention"
     best = results[0].candidates[0] if results[0].candidates else None
-    if best is None or is_short_form(question.mention.text) and question.texts[0] == question.mention.text.lower():
+    if best is None or (is_short_form(question.mention.text) and question.texts[0] == question.mention.text.lower()):
         return "a short form that the document does not define"
     return _of_one(build, owners, results[0])
 
