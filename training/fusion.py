@@ -55,8 +55,9 @@ class Lesson:
 
 
 def annotated_by(lessons: Sequence[Lesson]) -> tuple[Counter[str], dict[str, Counter[str]]]:
-    """Return how often annotators chose each id, in all and by document."""
-    return count_annotations(document for lesson in lessons for document in lesson.documents)
+    """Return how often annotators chose each id, in all and by document; a corpus over two dictionaries counts once."""
+    corpora = {lesson.corpus: lesson for lesson in lessons}
+    return count_annotations(document for lesson in corpora.values() for document in lesson.documents)
 
 
 def samples_of(measuring: Measuring, lessons: Sequence[Lesson], own: Mapping[str, Counter[str]]) -> list[Sample]:

@@ -140,8 +140,8 @@ def concept_features(facts: ConceptFacts, annotated: Mapping[str, int]) -> tuple
         annotated: How often annotators chose a concept, by any of its ids.
     """
     concept = facts.concept
-    sources = {normal_source(code.sab) for code in concept.codes} | {normal_source(sab) for sab in facts.name_sources}
     ids = candidate_ids(concept.id, concept.codes)
+    sources = {id_.partition(":")[0] for id_ in ids if ":" in id_} | {normal_source(sab) for sab in facts.name_sources}
     return (
         log1p(facts.names),
         len(facts.name_sources),

@@ -198,7 +198,7 @@ def test_what_is_known_of_a_concept_counts_whatever_the_mention_is():
         "names": log1p(7),
         "name_sources": 2,
         "codes": 3,
-        "sources": 3,
+        "sources": 4,
         "descendants": log1p(5),
         "children": log1p(2),
         "has_cui": True,
@@ -207,10 +207,10 @@ def test_what_is_known_of_a_concept_counts_whatever_the_mention_is():
     }
 
 
-def test_a_concept_without_codes_has_no_cui_and_no_vocabulary():
+def test_a_concept_without_codes_has_no_cui_and_the_vocabulary_of_its_id():
     bare = dict(zip(FEATURES[-9:], concept_features(facts("X:1"), {}), strict=True))
 
-    assert (bare["has_cui"], bare["literature_source"], bare["annotated"], bare["sources"]) == (False, False, 0, 0)
+    assert (bare["has_cui"], bare["literature_source"], bare["annotated"], bare["sources"]) == (False, False, 0, 1)
 
 
 def test_the_name_that_stands_for_a_candidate_shares_most_words_with_the_mention():
