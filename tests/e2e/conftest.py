@@ -1,10 +1,11 @@
-"""A knowledge base of a few hundred names, loaded and indexed as users do it, with the encoder that ships."""
+"""A knowledge base of a few hundred names, loaded and indexed as users do it, with the encoder and models that ship."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from app.settings import Settings
 from index.build import Content, build_index
 from index.store import BuildStore, IndexBuild
 from medlink.kb.database import migrate, open_engine
@@ -27,7 +28,8 @@ def index_file(tmp_path_factory) -> Callable[[Path], IndexBuild]:
         kb = Repository(engine)
         content = Content(kb.concepts(), kb.retirements(), kb.sources(), kb.fingerprints(), kb.concept_count())
         store = BuildStore(home / "builds")
-        build = store.open(build_index(content, SHIPPED_ENCODER, store, threads=1), threads=1)
+        build_id = build_index(content, SHIPPED_ENCODER, store, threads=1, models=Settings().models)
+        build = store.open(build_id, threads=1)
         engine.dispose()
         return build
 
