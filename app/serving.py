@@ -28,6 +28,7 @@ class ActiveBuilds:
         self._build = build
         self._generation = -1
         self._refreshing = threading.Lock()
+        self._reaching = threading.Lock()
         self.refused: dict[str, str] = {}
         """Builds that could not be loaded although they are, or once were, the active one; with the reason."""
 
@@ -49,7 +50,7 @@ class ActiveBuilds:
         """
         with self._refreshing:
             try:
-                engine = self._reach()
+                engine = self.store()
                 curations = Curations(engine)
                 self._follow_builds(Builds(engine), curations)
                 self._follow_curation(curations)
@@ -58,16 +59,22 @@ class ActiveBuilds:
                 reason = str(error) if isinstance(error, StoreError) else type(error).__name__
                 _log.warning("store_unavailable", reason=reason)
 
-    def _reach(self) -> Engine:
-        if self._engine is None:
-            engine = open_engine(self._settings.database_url)
-            try:
-                check_schema(engine)
-            except StoreError:
-                engine.dispose()
-                raise
-            self._engine = engine
-        return self._engine
+    def store(self) -> Engine:
+        """Return the store.
+
+        Raises:
+            StoreError: It cannot be reached, or its schema is not that of this program.
+        """
+        with self._reaching:
+            if self._engine is None:
+                engine = open_engine(self._settings.database_url)
+                try:
+                    check_schema(engine)
+                except StoreError:
+                    engine.dispose()
+                    raise
+                self._engine = engine
+            return self._engine
 
     def _follow_builds(self, records: Builds, curations: Curations) -> None:
         active = records.active_build()
