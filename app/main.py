@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
 from app import auth, docs, errors
+from app.drift import Drifts
 from app.rebuilds import Rebuilds
 from app.routes import admin, concepts, curation, health, link
 from app.serving import ActiveBuilds
@@ -26,6 +27,7 @@ class State(TypedDict):
     settings: Settings
     builds: ActiveBuilds
     rebuilds: Rebuilds
+    drifts: Drifts
 
 
 def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAPI:
@@ -42,7 +44,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
         followers = [] if build else [_follow(builds, settings.build_poll_seconds), rebuilds.watch()]
         following = [asyncio.create_task(follower) for follower in followers]
-        yield State(settings=settings, builds=builds, rebuilds=rebuilds)
+        yield State(settings=settings, builds=builds, rebuilds=rebuilds, drifts=Drifts(settings))
         for task in following:
             task.cancel()
             with suppress(asyncio.CancelledError):
