@@ -63,11 +63,13 @@ class CuratedConcepts:
 
     def facts(self, ids: Sequence[str]) -> dict[str, ConceptFacts]:
         """Return what the linker weighs of concepts; ids that are not there or blocked are left out."""
-        known = {id_: self._remembered[id_] for id_ in ids if id_ in self._remembered}
+        remembered = self._remembered
+        known = {id_: remembered[id_] for id_ in ids if id_ in remembered}
         described = self._snapshot.described(self._unblocked([id_ for id_ in ids if id_ not in known]))
         new = dict(zip(described, map(self._renamed_facts, self._facts.of(list(described.values()))), strict=True))
         if len(self._remembered) > _REMEMBER:
-            self._remembered.clear()
+            # Others may be reading the old one.
+            self._remembered = {}
         self._remembered.update(new)
         return known | new
 

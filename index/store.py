@@ -29,8 +29,9 @@ from medlink.linking.linker import Linker
 from medlink.linking.ranking import Ranking
 from medlink.loose_key import LOOSE_KEY_VERSION
 from medlink.manifest import find_damage, read_manifest
+from medlink.protocols import Encoder
 from medlink.text import ENCODER_TEXT_VERSION, MATCH_KEY_VERSION
-from medlink.types import Channel, Encoder, LinkOptions
+from medlink.types import Channel, LinkOptions
 
 FORMAT = 3
 ENCODER = "encoder"

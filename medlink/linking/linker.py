@@ -13,19 +13,9 @@ from medlink.linking.letter_case import settle_case
 from medlink.linking.ranking import DEPTH, Found, Query, Ranking
 from medlink.linking.search import Channels
 from medlink.linking.verdict import Verdict, verdict
+from medlink.protocols import ConceptSource, PinSource, Retriever
 from medlink.text import match_key
-from medlink.types import (
-    Candidate,
-    Channel,
-    Concept,
-    ConceptSource,
-    LinkedPart,
-    LinkOptions,
-    LinkResult,
-    Mention,
-    PinSource,
-    Retriever,
-)
+from medlink.types import Candidate, Channel, Concept, LinkedPart, LinkOptions, LinkResult, Mention
 
 # A tie shows in the concepts beyond top_k, and so does what a demoted short name makes room for: the answer is to
 # begin the same for every top_k.
