@@ -123,7 +123,8 @@ class ActiveBuilds:
                 loaded = build_id
                 break
             try:
-                opened = self._store.open(build_id, threads=self._settings.threads)
+                whole = self._store.open(build_id, threads=self._settings.threads)
+                opened = whole.within(self._settings.max_licence_level)
                 # Uncurated it must not answer for a moment.
                 self._build = opened.curated(corrections)
             except IndexMismatchError as error:
@@ -166,4 +167,5 @@ def load_active_build(settings: Settings) -> IndexBuild:
     engine.dispose()
     if active is None:
         raise NoIndexError(_NO_INDEX)
-    return BuildStore(settings.builds_dir).open(active.build_id, threads=settings.threads).curated(corrections)
+    build = BuildStore(settings.builds_dir).open(active.build_id, threads=settings.threads)
+    return build.within(settings.max_licence_level).curated(corrections)
