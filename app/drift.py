@@ -46,7 +46,8 @@ class ChangeOut(Out):
     after: AnswerOut
     why: Why
     """The first that holds: the concept is retired or gone in the later build, or new to the earlier one; the name
-    that was found is gone, or the one found now is new; or `score`: compared, ranked or judged otherwise."""
+    that was found is gone, or the one found now is new; `parts`: only one
+    build takes the mention for several concepts; or `score`: compared, ranked or judged otherwise."""
     successors: list[str]
     """Of the concept, where it was retired."""
 

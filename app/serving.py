@@ -52,6 +52,7 @@ class ActiveBuilds:
         self._build = build
         self._generation = -1
         self._again = _Again()
+        self._unreachable = ""
         self._refreshing = threading.Lock()
         self._reaching = threading.Lock()
         self.refused: dict[str, str] = {}
@@ -65,7 +66,7 @@ class ActiveBuilds:
         """
         build = self._build
         if build is None:
-            raise NoIndexError("; ".join(self.refused.values()) or _NO_INDEX)
+            raise NoIndexError("; ".join(self.refused.values()) or self._unreachable or _NO_INDEX)
         return build
 
     def refresh(self) -> None:
@@ -79,9 +80,11 @@ class ActiveBuilds:
                 curations = Curations(engine)
                 self._follow_builds(Builds(engine), curations)
                 self._follow_curation(curations)
+                self._unreachable = ""
             except (StoreError, SQLAlchemyError) as error:
                 # An answer needs no SQL, so serving goes on; SQLAlchemy's own text may hold values.
                 reason = str(error) if isinstance(error, StoreError) else type(error).__name__
+                self._unreachable = f"the store cannot be read: {reason}"
                 _log.warning("store_unavailable", reason=reason)
 
     def store(self) -> Engine:

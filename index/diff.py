@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Literal
 
 from index.store import IndexBuild
 from medlink.text import match_key
 from medlink.types import Candidate, LinkOptions, LinkResult, Mention, NilReason, Status
 
-Why = Literal["concept_retired", "concept_gone", "concept_new", "name_gone", "name_new", "score"]
+Why = Literal["concept_retired", "concept_gone", "concept_new", "name_gone", "name_new", "parts", "score"]
 """Why an answer changed, the first that holds:
 
 concept_retired: the concept is out of use in the later build, which knows its successors or that it has none.
@@ -17,6 +16,7 @@ concept_gone: the later build does not have the concept and does not say why; or
 concept_new: the earlier build does not have the concept that answers now.
 name_gone: the name that was found is no longer one of the concept.
 name_new: the name that is found now was not one of the concept.
+parts: one takes the mention for several concepts, and the other not for as many.
 score: both have the same concepts and names; they were compared, ranked or judged otherwise.
 """
 
@@ -63,12 +63,13 @@ def _changes(item: int, old: LinkResult, new: LinkResult, earlier: IndexBuild, l
     whole = _change(item, None, old, new, earlier, later)
     if whole:
         yield whole
-    nothing = LinkResult(Mention(""), "nil", reason="no_candidate")
-    of_old, of_new = ([part.result for part in result.parts] for result in (old, new))
-    for number, (was, now) in enumerate(zip_longest(of_old, of_new, fillvalue=nothing)):
-        change = _change(item, number, was, now, earlier, later)
-        if change:
-            yield change
+    elif len(old.parts) != len(new.parts):
+        yield Change(item, None, _answer(old), _answer(new), "parts")
+    if len(old.parts) == len(new.parts):
+        for number, (was, now) in enumerate(zip(old.parts, new.parts, strict=True)):
+            change = _change(item, number, was.result, now.result, earlier, later)
+            if change:
+                yield change
 
 
 def _change(
