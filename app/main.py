@@ -9,8 +9,10 @@ import structlog
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
-from app import docs, errors
-from app.routes import concepts, health, link
+from app import auth, docs, errors
+from app.drift import Drifts
+from app.rebuilds import Rebuilds
+from app.routes import admin, concepts, curation, health, link
 from app.serving import ActiveBuilds
 from app.settings import Settings
 from index.store import IndexBuild
@@ -24,6 +26,8 @@ class State(TypedDict):
 
     settings: Settings
     builds: ActiveBuilds
+    rebuilds: Rebuilds
+    drifts: Drifts
 
 
 def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAPI:
@@ -34,24 +38,27 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
         build: Answer from this build and follow nothing; for tests and for embedding.
     """
     builds = ActiveBuilds(settings, build=build)
+    rebuilds = Rebuilds(settings, builds)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
-        following = None if build else asyncio.create_task(_follow(builds, settings.build_poll_seconds))
-        yield State(settings=settings, builds=builds)
-        if following:
-            following.cancel()
+        followers = [] if build else [_follow(builds, settings.build_poll_seconds), rebuilds.watch()]
+        following = [asyncio.create_task(follower) for follower in followers]
+        yield State(settings=settings, builds=builds, rebuilds=rebuilds, drifts=Drifts(settings))
+        for task in following:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await following
+                await task
 
     # A tracer that someone configures for the whole process would record exceptions with their text.
     silent: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
     app = FastAPI(
         title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None
     )
+    auth.install(app, settings, builds)
     errors.install(app, max_body_bytes=settings.max_body_bytes)
     docs.install(app)
-    for routes in (link, concepts, health):
+    for routes in (link, concepts, health, admin, curation):
         app.include_router(routes.router)
     return app
 

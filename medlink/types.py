@@ -70,6 +70,8 @@ class Name:
     language: str = "ENG"
     code: str = ""
     suppressed: bool = False
+    withheld: bool = False
+    """Whether the licence of the source keeps the text, which is empty then, from being shown."""
 
 
 @dataclass(frozen=True, slots=True)

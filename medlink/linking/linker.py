@@ -1,6 +1,6 @@
 """The main path: a mention goes in, ranked concepts come out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -37,6 +37,7 @@ class Linker:
         pins: What people have decided.
         ranking: The models of the build; without them, or where not all channels are used, candidates come in the
             order of trust in the channels and have no probability.
+        show: Makes of results what may be shown of them.
     """
 
     def __init__(
@@ -45,11 +46,13 @@ class Linker:
         concepts: ConceptSource,
         pins: PinSource | None = None,
         ranking: Ranking | None = None,
+        show: Callable[[Sequence[LinkResult]], list[LinkResult]] = list,
     ) -> None:
         self._channels = Channels(retrievers)
         self._concepts = concepts
         self._pins = pins
         self._ranking = ranking
+        self._show = show
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -83,7 +86,8 @@ class Linker:
         results = iter(
             [_assemble(a, {t: answers.get(self._query(a, t, options), blank) for t in a.texts}) for a in asked]
         )
-        return [answer_by_id(m, known[m.text], options) if m.text in known else next(results) for m in mentions]
+        linked = [answer_by_id(m, known[m.text], options) if m.text in known else next(results) for m in mentions]
+        return self._show(linked)
 
     @property
     def _calibrated(self) -> bool:
