@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.explanations import Asked, explain
+from app.settings import Settings
 from medlink.types import LinkOptions, Mention
 
 SOURCE = Path(__file__).parents[2] / "tests/data/faults.tsv"
@@ -46,7 +47,7 @@ def test_a_text_that_shares_nothing_with_any_name_is_nil(tiny, mention, channels
 
 @pytest.mark.parametrize("mention", WITHOUT_A_TRIGRAM)
 def test_what_is_merely_nearest_is_nil_too(tiny, mention):
-    (result,) = tiny.linker.link([Mention(mention)], LinkOptions())
+    (result,) = tiny.with_models(Settings().models).linker.link([Mention(mention)], LinkOptions())
 
     assert (result.status, result.candidates) == ("nil", ())
 
@@ -220,8 +221,8 @@ def test_initials_with_slashes_are_split_and_never_one_wrong_concept(ask, mentio
 
 
 @pytest.mark.parametrize("mention", [*LETTERS, "N-V-D"])
-def test_initials_with_slashes_and_each_of_them_are_nil(ask, mention):
-    result = ask(mention)
+def test_initials_with_slashes_and_each_of_them_are_nil(judged, mention):
+    (result,) = judged.linker.link([Mention(mention)], LinkOptions())
 
     assert [result.status, *(part.result.status for part in result.parts)] == ["nil"] * (1 + len(result.parts))
 
