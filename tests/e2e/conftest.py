@@ -1,4 +1,4 @@
-"""A knowledge base of a few hundred names, loaded and indexed as users do it, with the encoder and models that ship."""
+"""A knowledge base of a few hundred names, loaded and indexed as users do it, with the encoder that ships."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ def index_file(tmp_path_factory) -> Callable[[Path], IndexBuild]:
         kb = Repository(engine)
         content = Content(kb.concepts(), kb.retirements(), kb.sources(), kb.fingerprints(), kb.concept_count())
         store = BuildStore(home / "builds")
-        build_id = build_index(content, SHIPPED_ENCODER, store, threads=1, models=Settings().models)
+        build_id = build_index(content, SHIPPED_ENCODER, store, threads=1)
         build = store.open(build_id, threads=1)
         engine.dispose()
         return build
@@ -40,6 +40,12 @@ def index_file(tmp_path_factory) -> Callable[[Path], IndexBuild]:
 def faults(index_file) -> IndexBuild:
     """The index build over tests/data/faults.tsv."""
     return index_file(ROOT / "tests/data/faults.tsv")
+
+
+@pytest.fixture(scope="session")
+def judged(faults) -> IndexBuild:
+    """The same build with the models that ship."""
+    return faults.with_models(Settings().models)
 
 
 @pytest.fixture(scope="session")
