@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medlink import metrics
+from medlink.corpora.ids import vocabulary_of
 from medlink.corpora.records import LabeledDocument
 from medlink.kb.curation import CurationState
 from medlink.linking.calibration import (
@@ -18,6 +19,7 @@ from medlink.linking.calibration import (
     PlainWords,
     calibration_features,
     covers_part,
+    fits,
     is_broader,
     probabilities,
 )
@@ -41,7 +43,7 @@ _SHARE = 0.3
 _BESIDE = 25
 # A group with fewer absent mentions has no say about the threshold.
 _LEAST_ABSENT = 100
-_RISING = tuple(CALIBRATION_FEATURES.index(feature) for feature in ("order", "ahead_of_others"))
+_RISING = tuple(CALIBRATION_FEATURES.index(feature) for feature in ("fit", "ahead_of_others"))
 # A rarer word says little about how texts are written.
 _LEAST_TEXTS = 5
 
@@ -59,6 +61,8 @@ class Judged:
     """Whether the first candidate covers a part of the mention only."""
     rows: NDArray[np.float64]
     right: NDArray[np.bool_]
+    choosable: NDArray[np.bool_]
+    """Whether each is of a vocabulary that the annotators chose from: else nothing says that it is wrong."""
 
 
 def plain_words(documents: Iterable[LabeledDocument]) -> tuple[dict[str, int], int]:
@@ -93,15 +97,21 @@ def judged_samples(
         measuring: What measured them.
         answerable: Whether the dictionary has a right concept for each.
     """
+    settled = [
+        settle_case(m.asked.text, ranked(m.found, m.names, model.orders(m.features), m.features))
+        for m in (sample.measured for sample in samples)
+    ]
+    vocabularies = {vocabulary_of(id_) for sample in samples for id_ in sample.labeled.gold}
     judged = []
-    for sample, there in zip(samples, answerable, strict=True):
-        m = sample.measured
-        fused = settle_case(m.asked.text, ranked(m.found, m.names, model.orders(m.features), m.features))
-        covers = [covers_part(m.asked, f, plain) for f in fused]
-        rows = calibration_features(m.asked, fused, covers, plain)
-        right = np.array([bool(sample.labeled.gold & measuring.ids(f.concept_id)) for f in fused[: len(rows)]])
-        document, count = sample.labeled.document, sample.labeled.count
-        judged.append(Judged(group, document, count, there, any(covers[:1]), rows, right.astype(np.bool_)))
+    for sample, there, fused, fit in zip(samples, answerable, settled, fits(settled, model), strict=True):
+        asked, labeled = sample.measured.asked, sample.labeled
+        covers = [covers_part(asked, f, plain) for f in fused]
+        rows = calibration_features(asked, fused, covers, fit, plain)
+        ids = [measuring.ids(f.concept_id) for f in fused[: len(rows)]]
+        right = np.array([bool(labeled.gold & own) for own in ids], np.bool_)
+        choosable = np.array([not vocabularies.isdisjoint(map(vocabulary_of, own)) for own in ids], np.bool_)
+        one = Judged(group, labeled.document, labeled.count, there, any(covers[:1]), rows, right, choosable)
+        judged.append(one)
     return judged
 
 
@@ -220,9 +230,9 @@ def _percent(share: float | None) -> float | None:
 
 def _trees(judged: Sequence[Judged], boosting: Boosting) -> list[Any]:
     telling = [j for j in judged if len(j.rows)]
-    rows = np.concatenate([j.rows for j in telling])
-    right = np.concatenate([j.right for j in telling])
-    weights = np.concatenate([np.full(len(j.rows), float(j.count)) for j in telling])
+    rows = np.concatenate([j.rows[j.choosable] for j in telling])
+    right = np.concatenate([j.right[j.choosable] for j in telling])
+    weights = np.concatenate([np.full(int(j.choosable.sum()), float(j.count)) for j in telling])
     return probability_trees(rows, right, boosting, rising=_RISING, weights=weights)
 
 

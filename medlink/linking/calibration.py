@@ -1,5 +1,6 @@
 """How probable it is that a candidate is right, and whether it is the concept or one broader than the mention."""
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medlink.linking.features import FEATURES, Asked
-from medlink.linking.fusion import Fused
+from medlink.linking.fusion import Fused, FusionModel
 from medlink.linking.letter_case import mismatches_case
 from medlink.linking.trees import is_model, read_trees
 
@@ -22,7 +23,7 @@ FILE = "calibration.json"
 JUDGED = 10
 """So many candidates are judged; those behind them are not worth the work."""
 OWN_FEATURES = (
-    "order",
+    "fit",
     "ahead_of_others",
     "case_mismatch",
     "covers_part",
@@ -30,7 +31,12 @@ OWN_FEATURES = (
     "plainness",
 )
 """What is looked at beside the features of fusion."""
-CALIBRATION_FEATURES = (*OWN_FEATURES, *FEATURES)
+OF_DICTIONARY = ("names", "name_sources", "codes", "sources", "has_cui", "literature_source", "annotated")
+"""Features that say more of the dictionary and of what annotators could choose than of how well a candidate fits."""
+CALIBRATION_FEATURES = (*OWN_FEATURES, *(feature for feature in FEATURES if feature not in OF_DICTIONARY))
+_FITTING = [column for column, feature in enumerate(FEATURES) if feature not in OF_DICTIONARY]
+# As if every concept were one that annotators could choose, and none had been chosen yet.
+_AS_IF = {FEATURES.index("literature_source"): 1.0, FEATURES.index("annotated"): 0.0}
 _HOLDS = {"fusion": str, "threshold": float, "fitted_on": dict, "texts": int, "plain_words": dict}
 _DECIMALS = 4
 _STEPS = 10**_DECIMALS
@@ -92,15 +98,18 @@ class Calibration:
         fitted_on: Mapping[str, Any] = self._stored["fitted_on"]
         return fitted_on
 
-    def judge(self, asked: Sequence[Asked], lists: Sequence[Sequence[Fused]]) -> list[list[Fused]]:
+    def judge(self, asked: Sequence[Asked], lists: Sequence[Sequence[Fused]], model: FusionModel) -> list[list[Fused]]:
         """Return the same candidates with relation and probability; probabilities fall along a list.
 
         Args:
             asked: The mentions.
             lists: The candidates of each, best first.
+            model: The fusion model.
         """
         covers = [[covers_part(m, f, self.plain) for f in fused] for m, fused in zip(asked, lists, strict=True)]
-        rows = [calibration_features(*one, self.plain) for one in zip(asked, lists, covers, strict=True)]
+        rows = [
+            calibration_features(*one, self.plain) for one in zip(asked, lists, covers, fits(lists, model), strict=True)
+        ]
         if not sum(map(len, rows)):
             return [list(fused) for fused in lists]
         logits = self._trees.predict(np.concatenate([row for row in rows if len(row)]))
@@ -165,30 +174,49 @@ def is_broader(covers: bool, probability: float) -> bool:
     return covers and probability < _FITS
 
 
-def calibration_features(asked: Asked, fused: Sequence[Fused], covers: Sequence[bool], plain: PlainWords) -> Floats:
+def fits(lists: Sequence[Sequence[Fused]], model: FusionModel) -> list[list[float]]:
+    """Return how well each of the first candidates fits, whatever the dictionary and the annotators know of it.
+
+    Annotators choose concepts of their own vocabulary only, so that a concept of another one was never right where a
+    fusion model learnt; how well its name fits the mention is not to depend on that.
+
+    Args:
+        lists: The candidates of each mention, best first.
+        model: The fusion model.
+    """
+    rows = np.array([f.features for fused in lists for f in fused[:JUDGED]]).reshape(-1, len(FEATURES))
+    for column, value in _AS_IF.items():
+        rows[:, column] = value
+    orders = model.orders(rows).tolist()
+    starts = np.cumsum([0, *(min(len(fused), JUDGED) for fused in lists)]).tolist()
+    return [orders[start:end] for start, end in itertools.pairwise(starts)]
+
+
+def calibration_features(
+    asked: Asked, fused: Sequence[Fused], covers: Sequence[bool], fit: Sequence[float], plain: PlainWords
+) -> Floats:
     """Return the features of the first candidates, (at most JUDGED, len(CALIBRATION_FEATURES)).
 
     Args:
         asked: The mention.
         fused: Its candidates, best first.
         covers: Whether each covers a part of the mention only.
+        fit: How well each of the first fits.
         plain: How common words are.
     """
-    judged = fused[:JUDGED]
-    orders = [f.order for f in judged]
     plainness = [plain.plainness(word) for word in asked.words] or [0.0]
     rows = []
-    for at, f in enumerate(judged):
-        others = max(orders[:at] + orders[at + 1 :], default=f.order - 10.0)
+    for at, f in enumerate(fused[:JUDGED]):
+        others = max([*fit[:at], *fit[at + 1 :]], default=fit[at] - 10.0)
         rows.append(
             (
-                f.order,
-                f.order - others,
+                fit[at],
+                fit[at] - others,
                 mismatches_case(asked.text, f.name.text),
                 covers[at],
                 min(plainness),
                 sum(plainness) / len(plainness),
-                *f.features,
+                *(f.features[column] for column in _FITTING),
             )
         )
     return np.array(rows, np.float64).reshape(len(rows), len(CALIBRATION_FEATURES))

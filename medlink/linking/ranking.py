@@ -77,7 +77,7 @@ class Ranking:
             start = end
         if not self._calibration:
             return lists
-        return self._calibration.judge([m.asked for m in measured], lists)
+        return self._calibration.judge([m.asked for m in measured], lists, self._model)
 
 
 def _settled(measured: Measured) -> set[int]:
