@@ -121,7 +121,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
         trees += [_split(FEATURES, "dense", threshold, 0.3), _split(FEATURES, "mention_words_in_name", threshold, 0.3)]
     stored = {"format": fusion.FORMAT, "features": [*FEATURES], "trained_on": {}, "annotated": {}, "trees": trees}
     (directory / fusion.FILE).write_text(json.dumps(stored))
-    judging = [_split(CALIBRATION_FEATURES, "order", x, 0.8) for x in (-5.0, -4.0, -2.0, 0.0, 2.0, 4.0)]
+    judging = [_split(CALIBRATION_FEATURES, "fit", x, 0.8) for x in (-5.0, -4.0, -2.0, 0.0, 2.0, 4.0)]
     judged = {
         "format": calibration.FORMAT,
         "features": [*CALIBRATION_FEATURES],

@@ -16,20 +16,34 @@ from medlink.linking.calibration import (
     PlainWords,
     calibration_features,
     covers_part,
+    fits,
     is_broader,
     probabilities,
 )
 from medlink.linking.evidence import words
 from medlink.linking.features import FEATURES, Asked
-from medlink.linking.fusion import Fused
+from medlink.linking.fusion import Fused, FusionModel
 from medlink.types import Name
 
 PLAIN = PlainWords({"with": 90, "patient": 40, "severe": 2}, texts=100)
 
 
 def fused(concept: str = "X:1", text: str = "asthma", order: float = 0.0, **features: float) -> Fused:
-    row = tuple(features.get(feature, 0.0) for feature in FEATURES)
+    row = tuple(({"lexical": order} | features).get(feature, 0.0) for feature in FEATURES)
     return Fused(concept, Name(text, "T"), 0.5, (), order=order, features=row, words=words(text))
+
+
+class ByLexical(FusionModel):
+    """Sorts by one feature, so that a test can say how well a candidate fits."""
+
+    def __init__(self) -> None:
+        pass
+
+    def orders(self, features):
+        return features[:, FEATURES.index("lexical")]
+
+
+MODEL = ByLexical()
 
 
 @pytest.fixture
@@ -60,7 +74,7 @@ def test_no_rounding_makes_more_than_one_of_ten():
 def test_every_candidate_has_a_probability_and_those_that_are_not_judged_none_worth_naming(stored, concepts):
     candidates = [fused(f"X:{at}", order=5.0 - at) for at in range(concepts)]
 
-    (judged,) = Calibration(stored).judge([Asked.of("asthma")], [candidates])
+    (judged,) = Calibration(stored).judge([Asked.of("asthma")], [candidates], MODEL)
 
     assert [f.concept_id for f in judged] == [f.concept_id for f in candidates]
     assert all(0 < f.probability < 1 for f in judged[:1])
@@ -72,9 +86,10 @@ def test_a_list_is_judged_alike_whatever_else_is(stored):
     lists = [[fused(order=3.0), fused("X:2", order=1.0)], [], [fused(order=-6.0)]]
     asked = [Asked.of("asthma"), Asked.of("cold"), Asked.of("gout")]
 
-    together = calibration.judge(asked, lists)
+    together = calibration.judge(asked, lists, MODEL)
 
-    assert together == [calibration.judge([one], [candidates])[0] for one, candidates in zip(asked, lists, strict=True)]
+    alone = [calibration.judge([one], [candidates], MODEL)[0] for one, candidates in zip(asked, lists, strict=True)]
+    assert together == alone
     assert together[0][0].probability > together[2][0].probability
 
 
@@ -109,8 +124,9 @@ def test_what_covers_a_part_is_broader_unless_it_is_probably_meant():
 
 
 def test_relation_and_probability_go_together(stored):
-    sure = Calibration(stored | {"trees": [[[9.0]]]}).judge([Asked.of("severe asthma")], [[fused(**WITHIN)]])[0][0]
-    unsure = Calibration(stored | {"trees": [[[-9.0]]]}).judge([Asked.of("severe asthma")], [[fused(**WITHIN)]])[0][0]
+    severe = [Asked.of("severe asthma")], [[fused(**WITHIN)]]
+    sure = Calibration(stored | {"trees": [[[9.0]]]}).judge(*severe, MODEL)[0][0]
+    unsure = Calibration(stored | {"trees": [[[-9.0]]]}).judge(*severe, MODEL)[0][0]
 
     assert (sure.relation, sure.probability > 0.99) == ("exact", True)
     assert (unsure.relation, unsure.probability < 0.01) == ("broader", True)
@@ -126,13 +142,13 @@ def test_words_are_plain_that_stand_in_many_texts():
     assert PlainWords({}, 0).plainness("with") == 0
 
 
-def test_what_calibration_looks_at_is_the_order_and_how_far_ahead_of_the_others():
+def test_what_calibration_looks_at_is_the_fit_and_how_far_ahead_of_the_others():
     candidates = [fused(order=3.0, dense=0.9), fused("X:2", "ALS", order=2.5), fused("X:3", order=1.0)]
 
-    rows = calibration_features(Asked.of("als with"), candidates, [True, False, False], PLAIN)
+    rows = calibration_features(Asked.of("als with"), candidates, [True, False, False], [3.0, 2.5, 1.0], PLAIN)
 
     named = [dict(zip(CALIBRATION_FEATURES, row, strict=True)) for row in rows.tolist()]
-    assert [r["order"] for r in named] == [3.0, 2.5, 1.0]
+    assert [r["fit"] for r in named] == [3.0, 2.5, 1.0]
     assert [r["ahead_of_others"] for r in named] == [0.5, -0.5, -2.0]
     assert [(r["case_mismatch"], r["covers_part"]) for r in named] == [(0, 1), (1, 0), (0, 0)]
     assert [r["dense"] for r in named] == [0.9, 0, 0]
@@ -141,10 +157,18 @@ def test_what_calibration_looks_at_is_the_order_and_how_far_ahead_of_the_others(
 
 
 def test_a_candidate_without_rivals_is_far_ahead_and_no_candidates_have_no_rows():
-    alone = calibration_features(Asked.of(""), [fused(order=1.0)], [False], PLAIN)
+    alone = calibration_features(Asked.of(""), [fused(order=1.0)], [False], [1.0], PLAIN)
 
     assert alone[0, OWN_FEATURES.index("ahead_of_others")] == 10
-    assert calibration_features(Asked.of("asthma"), [], [], PLAIN).shape == (0, len(CALIBRATION_FEATURES))
+    assert calibration_features(Asked.of("asthma"), [], [], [], PLAIN).shape == (0, len(CALIBRATION_FEATURES))
+
+
+def test_what_the_vocabulary_of_a_concept_is_worth_does_not_decide_how_well_it_fits(ranked_build):
+    model = ranked_build.models[0]
+    bare, known = fused(dense=0.75), fused(dense=0.75, literature_source=1.0, annotated=3.0, codes=5.0)
+
+    assert fits([[bare], [known], []], model) == [[fits([[bare]], model)[0][0]], [fits([[bare]], model)[0][0]], []]
+    assert fits([[bare]], model) != fits([[fused(dense=0.1)]], model)
 
 
 @pytest.mark.parametrize("missing", ["format", "fusion", "features", "threshold", "texts", "plain_words", "trees"])

@@ -15,7 +15,7 @@ from training.fusion import Lesson
 from training.measured import Measuring, labeled_mentions
 
 BOOSTING = Boosting(trees=20, leaves=4, learning_rate=0.2, least_rows=3)
-ORDER = CALIBRATION_FEATURES.index("order")
+FIT = CALIBRATION_FEATURES.index("fit")
 
 
 def document(id_: str, text: str, *labeled: tuple[str, str]) -> LabeledDocument:
@@ -27,9 +27,9 @@ def document(id_: str, text: str, *labeled: tuple[str, str]) -> LabeledDocument:
 
 def judged(order: float, *, right: bool, document: str = "1", group: str = "ours", **other) -> Judged:
     row = np.zeros((1, len(CALIBRATION_FEATURES)))
-    row[0, ORDER] = order
+    row[0, FIT] = order
     facts = {"count": 1, "answerable": right, "covers": False} | other
-    return Judged(group, document, rows=row, right=np.array([right]), **facts)
+    return Judged(group, document, rows=row, right=np.array([right]), choosable=np.array([True]), **facts)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_figures_are_of_trees_that_saw_no_mention_of_the_document():
 
 
 def test_mentions_without_candidates_count_as_refused(telling):
-    empty = Judged("ours", "x", 3, False, False, np.zeros((0, len(CALIBRATION_FEATURES))), np.zeros(0, bool))
+    empty = Judged("ours", "x", 3, False, False, np.zeros((0, len(CALIBRATION_FEATURES))), *[np.zeros(0, bool)] * 2)
 
     _, (row,) = fit([*telling, empty], ({}, 0), "f", {}, boosting=BOOSTING)
 
@@ -168,7 +168,7 @@ def test_samples_are_judged_as_the_linker_would_rank_them(known, lesson):
     results = known.linker.link(asked, LinkOptions(threshold=0.0, top_k=10))
     for one, result in zip(ours, results, strict=True):
         assert (one.right[0], one.right.sum()) == (True, 1)
-        assert one.rows[0, ORDER] == max(one.rows[:, ORDER])
+        assert one.rows[0, FIT] == max(one.rows[:, FIT])
         stated = 1 / (1 + np.exp(-calibrated._trees.predict(one.rows[:1])))
         assert result.candidates[0].probability == pytest.approx(float(stated[0]), abs=1e-3)
 
