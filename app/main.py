@@ -8,8 +8,11 @@ from typing import TypedDict
 import structlog
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
+from opentelemetry.trace import TracerProvider
 
 from app import docs, errors
+from app.metrics import Metrics, forget_dead_workers
+from app.observation import Observation
 from app.routes import concepts, health, link
 from app.serving import ActiveBuilds
 from app.settings import Settings
@@ -24,21 +27,24 @@ class State(TypedDict):
 
     settings: Settings
     builds: ActiveBuilds
+    metrics: Metrics
 
 
-def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAPI:
+def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: TracerProvider | None = None) -> FastAPI:
     """Return the service.
 
     Args:
         settings: Where the store and the builds are, and the limits.
         build: Answer from this build and follow nothing; for tests and for embedding.
+        spans: Where spans of requests go; nowhere if left out.
     """
-    builds = ActiveBuilds(settings, build=build)
+    builds, metrics = ActiveBuilds(settings, build=build), Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
-        following = None if build else asyncio.create_task(_follow(builds, settings.build_poll_seconds))
-        yield State(settings=settings, builds=builds)
+        forget_dead_workers()
+        following = None if build else asyncio.create_task(_follow(builds, metrics, settings.build_poll_seconds))
+        yield State(settings=settings, builds=builds, metrics=metrics)
         if following:
             following.cancel()
             with suppress(asyncio.CancelledError):
@@ -50,16 +56,18 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
         title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None
     )
     errors.install(app, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(Observation, metrics=metrics, spans=spans)
     docs.install(app)
     for routes in (link, concepts, health):
         app.include_router(routes.router)
     return app
 
 
-async def _follow(builds: ActiveBuilds, every: float) -> None:
+async def _follow(builds: ActiveBuilds, metrics: Metrics, every: float) -> None:
     while True:
         try:
             await asyncio.to_thread(builds.refresh)
+            metrics.state.observe(builds)
         except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
             _log.error("refresh_failed", kind=type(error).__name__)
         await asyncio.sleep(every)

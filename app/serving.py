@@ -30,6 +30,13 @@ class ActiveBuilds:
         self._refreshing = threading.Lock()
         self.refused: dict[str, str] = {}
         """Builds that could not be loaded although they are, or once were, the active one; with the reason."""
+        self.store_problem: str | None = None
+        """Why the store could not be read when it was last looked at; answers do not need it."""
+
+    @property
+    def answering(self) -> IndexBuild | None:
+        """The build that answers, None if there is none."""
+        return self._build
 
     def current(self) -> IndexBuild:
         """Return the build that answers.
@@ -53,9 +60,11 @@ class ActiveBuilds:
                 curations = Curations(engine)
                 self._follow_builds(Builds(engine), curations)
                 self._follow_curation(curations)
+                self.store_problem = None
             except (StoreError, SQLAlchemyError) as error:
                 # An answer needs no SQL, so serving goes on; SQLAlchemy's own text may hold values.
                 reason = str(error) if isinstance(error, StoreError) else type(error).__name__
+                self.store_problem = reason
                 _log.warning("store_unavailable", reason=reason)
 
     def _reach(self) -> Engine:

@@ -1,10 +1,11 @@
 """What the service and the command line read from their environment."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -52,6 +53,12 @@ class Settings(BaseSettings):
     """Longest context, in code points."""
     max_body_bytes: int = Field(8_000_000, ge=1024)
     """Largest request body that is read."""
+    log_format: Literal["json", "text"] = "json"
+    """Log lines as JSON, or for a person to read."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """Least level of the log lines that are written."""
+    tracing: bool = False
+    """Send spans to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names; needs the `tracing` extra."""
 
     @model_validator(mode="before")
     @classmethod
@@ -68,6 +75,15 @@ class Settings(BaseSettings):
         if not self.database_url:
             object.__setattr__(self, "database_url", f"sqlite:///{self.data_dir / 'medlink.sqlite'}")
         return self
+
+    @field_validator("tracing")
+    @classmethod
+    def _tracing_is_installed(cls, tracing: bool) -> bool:
+        if tracing and find_spec("opentelemetry.exporter") is None:
+            raise ValueError(
+                "the tracing extra is not installed; run `pip install opentelemetry-exporter-otlp-proto-http`"
+            )
+        return tracing
 
     @property
     def builds_dir(self) -> Path:

@@ -17,6 +17,7 @@ from index.recipes import Recipe
 from index.snapshot import Snapshot
 from medlink.errors import IndexMismatchError
 from medlink.ragged import Ragged
+from medlink.stages import stage
 from medlink.text import encoder_text
 from medlink.types import Encoder, LinkOptions, Retrieval, Retrieved
 
@@ -94,7 +95,8 @@ class DenseRetriever:
         """
         texts = [encoder_text(mention, lowercase=self._encoder.lowercase) for mention in mentions]
         distinct = sorted({text for text in texts if text})
-        encoded = self._encoder.encode(distinct)
+        with stage("encode", len(distinct)):
+            encoded = self._encoder.encode(distinct)
         nearest = self.nearest(encoded.vectors, options)
         found = {
             text: Retrieval(tuple(concepts), bool(cut))
