@@ -82,6 +82,7 @@ class Metrics:
                 ("medlink_queue_mentions", "Mentions that wait for the linker."),
             )
         )
+        self.cache = Counter("medlink_cache_lookups", "Looks into the cache.", ["result"], registry=registry)
         self.rejected = Counter("medlink_rejected", "Requests not let in.", ["reason"], registry=registry)
         self.dropped = Counter("medlink_dropped", "Mentions given up as the client had left.", registry=registry)
         told = "A stage of an answer; encode is a part of dense, serialise comes once a result."

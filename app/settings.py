@@ -43,6 +43,8 @@ class Settings(BaseSettings):
     """Threads of the encoder and of the search; empty means the cores this process may use."""
     build_poll_seconds: float = Field(2.0, gt=0)
     """How often the service looks whether another index build was activated."""
+    rebuild_in_service: bool = True
+    """Whether the service starts a worker for a rebuild; false where `medlink index worker` runs elsewhere."""
     max_mentions: int = Field(200, ge=1)
     """Most mentions in one `POST /link`."""
     max_bulk_mentions: int = Field(5000, ge=1)
