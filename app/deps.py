@@ -3,9 +3,11 @@
 from typing import Annotated
 
 from fastapi import Depends, Request
+from sqlalchemy import Engine
 
 from app.errors import UnsupportedMediaTypeError
 from app.facts import IndexOut
+from app.rebuilds import Rebuilds
 from app.serving import ActiveBuilds
 from app.settings import Settings
 from index.store import IndexBuild
@@ -32,6 +34,21 @@ def get_build(request: Request) -> IndexBuild:
     return get_builds(request).current()
 
 
+def get_rebuilds(request: Request) -> Rebuilds:
+    """Return what starts workers."""
+    rebuilds: Rebuilds = request.state.rebuilds
+    return rebuilds
+
+
+def get_store(request: Request) -> Engine:
+    """Return the SQL store.
+
+    Raises:
+        StoreError: It cannot be reached, or its schema is not that of this program.
+    """
+    return get_builds(request).store()
+
+
 def require_json(request: Request) -> None:
     """Refuse a body of another content type.
 
@@ -49,4 +66,6 @@ def describe_index(build: IndexBuild) -> IndexOut:
 
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 BuildsDep = Annotated[ActiveBuilds, Depends(get_builds)]
+RebuildsDep = Annotated[Rebuilds, Depends(get_rebuilds)]
+StoreDep = Annotated[Engine, Depends(get_store)]
 BuildDep = Annotated[IndexBuild, Depends(get_build)]

@@ -8,6 +8,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,6 +17,8 @@ from medlink.errors import (
     CurationError,
     EncoderError,
     IndexMismatchError,
+    JobError,
+    LeaseLostError,
     LimitError,
     MedlinkError,
     MentionError,
@@ -24,6 +27,7 @@ from medlink.errors import (
     SourceError,
     StoreError,
     UnknownConceptError,
+    UnknownIdError,
     UnknownValueError,
 )
 
@@ -32,6 +36,9 @@ STATUS: dict[type[MedlinkError], int] = {
     StoreError: 503,
     UnknownValueError: 422,
     UnknownConceptError: 404,
+    UnknownIdError: 404,
+    JobError: 409,
+    LeaseLostError: 409,
     CurationError: 409,
     MentionError: 422,
     EncoderError: 503,
@@ -42,6 +49,8 @@ STATUS: dict[type[MedlinkError], int] = {
 }
 _CODES = {
     400: "malformed_body",
+    401: "unauthenticated",
+    403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
     413: "limit",
@@ -100,8 +109,16 @@ def install(app: FastAPI, *, max_body_bytes: int) -> None:
 
     @app.exception_handler(MedlinkError)
     async def on_medlink(request: Request, error: MedlinkError) -> JSONResponse:
-        more = {"item": error.item} if isinstance(error, MentionError) else {}
+        more: dict[str, Any] = {"item": error.item} if isinstance(error, MentionError) else {}
+        if isinstance(error, JobError):
+            more["job"] = error.job
         return problem(STATUS[type(error)], code_of(error), str(error), **more)
+
+    @app.exception_handler(SQLAlchemyError)
+    async def on_store(request: Request, error: SQLAlchemyError) -> JSONResponse:
+        # Its text may hold values.
+        _log.error("store_unavailable", kind=type(error).__name__)
+        return problem(503, "store", "the store cannot be read or written now; the log says why")
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid(request: Request, error: RequestValidationError) -> JSONResponse:

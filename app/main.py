@@ -10,10 +10,11 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from opentelemetry.trace import TracerProvider
 
-from app import docs, errors
+from app import auth, docs, errors
 from app.metrics import Metrics, forget_dead_workers
 from app.observation import Observation
-from app.routes import concepts, health, link
+from app.rebuilds import Rebuilds
+from app.routes import admin, concepts, curation, health, link
 from app.serving import ActiveBuilds
 from app.settings import Settings
 from index.store import IndexBuild
@@ -28,6 +29,7 @@ class State(TypedDict):
     settings: Settings
     builds: ActiveBuilds
     metrics: Metrics
+    rebuilds: Rebuilds
 
 
 def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: TracerProvider | None = None) -> FastAPI:
@@ -39,26 +41,29 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
         spans: Where spans of requests go; nowhere if left out.
     """
     builds, metrics = ActiveBuilds(settings, build=build), Metrics()
+    rebuilds = Rebuilds(settings, builds)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
         forget_dead_workers()
-        following = None if build else asyncio.create_task(_follow(builds, metrics, settings.build_poll_seconds))
-        yield State(settings=settings, builds=builds, metrics=metrics)
-        if following:
-            following.cancel()
+        followers = [] if build else [_follow(builds, metrics, settings.build_poll_seconds), rebuilds.watch()]
+        following = [asyncio.create_task(follower) for follower in followers]
+        yield State(settings=settings, builds=builds, metrics=metrics, rebuilds=rebuilds)
+        for task in following:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await following
+                await task
 
     # A tracer that someone configures for the whole process would record exceptions with their text.
     silent: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
     app = FastAPI(
         title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None
     )
+    auth.install(app, settings, builds)
     errors.install(app, max_body_bytes=settings.max_body_bytes)
     app.add_middleware(Observation, metrics=metrics, spans=spans)
     docs.install(app)
-    for routes in (link, concepts, health):
+    for routes in (link, concepts, health, admin, curation):
         app.include_router(routes.router)
     return app
 
@@ -67,7 +72,7 @@ async def _follow(builds: ActiveBuilds, metrics: Metrics, every: float) -> None:
     while True:
         try:
             await asyncio.to_thread(builds.refresh)
-            metrics.state.observe(builds)
+            await asyncio.to_thread(metrics.state.observe, builds)
         except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
             _log.error("refresh_failed", kind=type(error).__name__)
         await asyncio.sleep(every)

@@ -6,9 +6,12 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.serving import ActiveBuilds
 from medlink import __version__
+from medlink.errors import StoreError
+from medlink.kb.jobs import Jobs
 from medlink.stages import Stage
 
 _DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
@@ -30,16 +33,17 @@ class StateGauges:
         self._ready = gauge("medlink_ready", "1 if mentions can be linked.", "livemin")
         self._names = gauge("medlink_build_names", "Names in the build that answers.", "livemax")
         self._revision = gauge("medlink_curation_revision", "Revision of curation that answers.", "livemin")
-        self._rebuilding = gauge("medlink_rebuild_running", "1 while an index is rebuilt.", "livemax")
+        self._rebuilding = gauge("medlink_rebuild_running", "1 while a rebuild waits or runs.", "livemax")
         self._rebuilt = gauge("medlink_rebuild_progress_ratio", "Share of the running rebuild done.", "livemax")
         self._memory = gauge("medlink_resident_memory_bytes", "Memory with shared pages, by process.", "liveall")
         self._store = gauge("medlink_store_reachable", "1 if the SQL store could be read when last tried.", "livemin")
         self._shown: tuple[str, str, str] | None = None
 
     def observe(self, builds: ActiveBuilds) -> None:
-        """Take down which build answers, whether the store can be read, and how much memory the process has."""
+        """Take down which build answers, whether the store can be read, a rebuild, and the memory of the process."""
         build = builds.answering
         self._store.set(builds.store_problem is None)
+        self._observe_rebuild(builds)
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         self._memory.set(pages * resource.getpagesize())
         self._ready.set(build is not None)
@@ -54,10 +58,15 @@ class StateGauges:
         self._build.labels(*shown).set(1)
         self._shown = shown
 
-    def observe_rebuild(self, progress: float | None) -> None:
-        """Take down how far a running rebuild is, from 0 to 1; None if none is running."""
-        self._rebuilding.set(progress is not None)
-        self._rebuilt.set(progress or 0)
+    def _observe_rebuild(self, builds: ActiveBuilds) -> None:
+        try:
+            newest = Jobs(builds.store()).jobs(limit=1)
+        except (StoreError, SQLAlchemyError):
+            # What was known last is shown on; medlink_store_reachable says so.
+            return
+        active = [job for job in newest if job.state in ("queued", "running")]
+        self._rebuilding.set(len(active))
+        self._rebuilt.set(active[0].progress if active else 0)
 
 
 class Metrics:

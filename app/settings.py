@@ -45,6 +45,14 @@ class Settings(BaseSettings):
     """How often the service looks whether another index build was activated."""
     rebuild_in_service: bool = True
     """Whether the service starts a worker for a rebuild; false where `medlink index worker` runs elsewhere."""
+    job_lease_seconds: float = Field(120.0, ge=1)
+    """How long nothing may be heard of the worker of a job until the job is given up."""
+    drift_mentions: Path | None = None
+    """File of mentions (.csv, .tsv, .jsonl) by which two index builds are compared; column `text`, and `id` if any."""
+    open_to_loopback: bool = True
+    """Whether this machine may link without a key; false behind a proxy here that does not send X-Forwarded-For."""
+    max_licence_level: int = Field(9, ge=0, le=9)
+    """Highest UMLS restriction level (MRSAB.SRL, 9: unknown) of a source whose names and definitions are returned."""
     max_mentions: int = Field(200, ge=1)
     """Most mentions in one `POST /link`."""
     max_bulk_mentions: int = Field(5000, ge=1)
@@ -86,6 +94,11 @@ class Settings(BaseSettings):
                 "the tracing extra is not installed; run `pip install opentelemetry-exporter-otlp-proto-http`"
             )
         return tracing
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables from which another process gets the same settings."""
+        set_ = {name: getattr(self, name) for name in type(self).model_fields}
+        return {f"{_PREFIX}{name}".upper(): str(value) for name, value in set_.items() if value is not None}
 
     @property
     def builds_dir(self) -> Path:

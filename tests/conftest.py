@@ -7,12 +7,14 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partialmethod
 from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
 from sqlalchemy import make_url
+from starlette.testclient import TestClient
 
 from index.build import Content, build_index
 from index.store import BuildStore, IndexBuild
@@ -69,6 +71,15 @@ with warnings.catch_warnings():
 
 FreshDatabase = Callable[[], AbstractContextManager[str]]
 MakeBuild = Callable[..., IndexBuild]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _requests_come_from_this_machine() -> Iterator[None]:
+    """Lets tests link without a key; starlette's own default is a client of no address."""
+    local = partialmethod(TestClient.__init__, client=("127.0.0.1", 50000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TestClient, "__init__", local)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -156,7 +156,7 @@ def test_a_failure_in_the_middle_leaves_nothing(tmp_path, encoder_dir):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_builder_left_is_cleared_by_the_next(make_build, tmp_path):
+def test_what_builders_of_an_earlier_version_left_is_cleared_by_the_next(make_build, tmp_path):
     (tmp_path / ".tmp-20260101T000000000Z-99999999").mkdir()
     (tmp_path / ".tmp-of-somebody-else").mkdir()
 
