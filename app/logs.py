@@ -45,10 +45,11 @@ def configure(form: Literal["json", "text"] = "json", level: str = "INFO") -> No
     handler.setFormatter(_LibraryLines(renderer))
     root = logging.getLogger()
     root.handlers = [handler]
-    root.setLevel(max(chosen, logging.INFO))
+    root.setLevel(logging.WARNING)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [], True
+        logger.setLevel(max(chosen, logging.INFO))
     # It names whole paths, in which a client may have put anything; we log the route.
     logging.getLogger("uvicorn.access").disabled = True
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from opentelemetry.trace import TracerProvider
 
-from app import auth, docs, errors
+from app import auth, docs, errors, page
 from app.metrics import Metrics, forget_dead_workers
 from app.observation import Observation
 from app.rebuilds import Rebuilds
@@ -63,6 +63,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
     errors.install(app, max_body_bytes=settings.max_body_bytes)
     app.add_middleware(Observation, metrics=metrics, spans=spans)
     docs.install(app)
+    page.install(app)
     for routes in (link, concepts, health, admin, curation):
         app.include_router(routes.router)
     return app
@@ -72,7 +73,8 @@ async def _follow(builds: ActiveBuilds, metrics: Metrics, every: float) -> None:
     while True:
         try:
             await asyncio.to_thread(builds.refresh)
-            await asyncio.to_thread(metrics.state.observe, builds)
+            metrics.state.observe(builds)
+            await asyncio.to_thread(metrics.state.observe_rebuild, builds)
         except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
             _log.error("refresh_failed", kind=type(error).__name__)
         await asyncio.sleep(every)

@@ -40,10 +40,9 @@ class StateGauges:
         self._shown: tuple[str, str, str] | None = None
 
     def observe(self, builds: ActiveBuilds) -> None:
-        """Take down which build answers, whether the store can be read, a rebuild, and the memory of the process."""
+        """Take down which build answers, whether the store can be read, and how much memory the process has."""
         build = builds.answering
         self._store.set(builds.store_problem is None)
-        self._observe_rebuild(builds)
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         self._memory.set(pages * resource.getpagesize())
         self._ready.set(build is not None)
@@ -58,7 +57,8 @@ class StateGauges:
         self._build.labels(*shown).set(1)
         self._shown = shown
 
-    def _observe_rebuild(self, builds: ActiveBuilds) -> None:
+    def observe_rebuild(self, builds: ActiveBuilds) -> None:
+        """Take down whether there is a rebuild and how far it is; asks the store."""
         try:
             newest = Jobs(builds.store()).jobs(limit=1)
         except (StoreError, SQLAlchemyError):

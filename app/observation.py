@@ -86,7 +86,10 @@ def request_id_of(headers: Headers) -> str:
 
 def route_of(scope: Scope) -> str:
     """Return the template of the route that answered: a path may hold anything."""
-    return getattr(scope.get("route"), "path", None) or "unmatched"
+    path = getattr(scope.get("route"), "path", None)
+    if path is None and "endpoint" in scope:  # a folder of files
+        return f"{scope['root_path']}/*"
+    return path or "unmatched"
 
 
 def method_of(scope: Scope) -> str:

@@ -127,10 +127,12 @@ def worker(
 
     from sqlalchemy.exc import SQLAlchemyError
 
+    from app import logs
     from app.worker import run_next
 
     _yield_to_others()
     settings, engine = _open()
+    logs.configure(settings.log_format, settings.log_level)
     while True:
         try:
             ran = run_next(settings, engine)

@@ -98,6 +98,7 @@ def test_requests_are_counted_by_route_template_and_status(service):
     service.get("/concepts/C0004096")
     service.get("/concepts/nowhere")
     service.get("/wp-login.php")
+    service.get("/docs/files/favicon-32x32.png")
     service.request("BREW", "/livez")
 
     seen = figures(service)
@@ -109,6 +110,7 @@ def test_requests_are_counted_by_route_template_and_status(service):
     assert count("GET", "/concepts/{identifier:path}", "200") == 1
     assert count("GET", "/concepts/{identifier:path}", "404") == 1
     assert count("GET", "unmatched", "404") == 1
+    assert count("GET", "/docs/files/*", "200") == 1
     assert count("OTHER", "/livez", "405") == 1
     assert seen[("http_request_duration_seconds_count", ("route", "/link"))] == 2
     assert seen[("http_requests_in_progress",)] == 1  # the scrape itself
