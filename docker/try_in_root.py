@@ -138,7 +138,7 @@ class Builder:
         place = stage.root / str(target).lstrip("/")
         for file in files:
             there = source / file.lstrip("/")
-            if source == PROJECT and not self._sent(file):
+            if source == PROJECT and not self.sent(file):
                 raise SystemExit(f"{file} is left out by .dockerignore")
             if there.is_dir():
                 shutil.copytree(there, place, symlinks=True, dirs_exist_ok=True, ignore=_no_caches)
@@ -147,7 +147,7 @@ class Builder:
             into.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(there, into)
 
-    def _sent(self, file: str) -> bool:
+    def sent(self, file: str) -> bool:
         """Say whether .dockerignore, of the kind that names what is let in, lets a file in."""
         kept = False
         for line in self._ignored:

@@ -207,7 +207,7 @@ def test_builds_and_jobs_are_for_those_with_an_admin_key(page, admin_key, settin
     assert "active" in page.locator("#builds tr").first.inner_text()
     page.click("text=Activate >> visible=true")
     page.wait_for_selector(f"#builds tr:has-text('{older}'):has-text('active, answers here')", timeout=10_000)
-    page.click("#rollback")
+    page.click("text=Activate >> visible=true")
     page.wait_for_selector(f"#builds tr:has-text('{newest}'):has-text('active')")
 
     page.click("#rebuild")
