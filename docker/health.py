@@ -20,7 +20,7 @@ def _ask_store() -> None:
 
 if __name__ == "__main__":
     asked = sys.argv[1]
-    if asked == "store":
-        _ask_store()
-    else:
-        _ask_service(asked)
+    try:
+        _ask_store() if asked == "store" else _ask_service(asked)
+    except (OSError, psycopg.Error) as error:
+        raise SystemExit(f"{asked}: {type(error).__name__}") from None

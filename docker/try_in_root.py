@@ -212,28 +212,28 @@ def entering(stage: Stage, command: list[str], mounts: Mounts) -> list[str]:
     return ["unshare", "--mount", "sh", "-c", "\n".join(lines)]
 
 
-def drive(stage: Stage, volume: Path, port: int, database_url: str, shown: tuple[str, ...]) -> None:
+def drive(stage: Stage, volume: Path, asked: argparse.Namespace) -> None:
     """Prepare, serve, ask, try to write, and stop, as docker-compose.yml has it."""
     volume.mkdir(exist_ok=True)
     os.chown(volume, *(int(part) for part in stage.user.split(":")))
-    environment = {**stage.environment, "MEDLINK_PORT": str(port), "MEDLINK_HOST": "127.0.0.1"}
-    if database_url:
-        environment["MEDLINK_DATABASE_URL"] = database_url
-    mounts = Mounts(shown, volume, read_only=True)
+    environment = {**stage.environment, "MEDLINK_PORT": str(asked.port), "MEDLINK_HOST": "127.0.0.1"}
+    if asked.database_url:
+        environment["MEDLINK_DATABASE_URL"] = asked.database_url
+    mounts = Mounts(tuple(asked.show), volume, read_only=True)
 
     def run(*command: str) -> int:
         return subprocess.run(entering(stage, list(command), mounts), env=environment, check=False).returncode
 
-    if run("sh", "docker/prepare.sh", "open"):
+    if run("sh", "docker/prepare.sh", asked.knowledge_base):
         raise SystemExit("prepare.sh failed")
     serving = subprocess.Popen(entering(stage, [*stage.entry, *stage.command], mounts), env=environment)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while run("python", "docker/health.py", "readyz"):
             if serving.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit("the service does not get ready")
             time.sleep(2)
-        _ask(port)
+        _ask(asked.port)
         if not run("touch", "/app/x"):
             raise SystemExit("the root can be written")
         say(f"user: {Path(f'/proc/{serving.pid}/status').read_text(encoding='ascii').split('Uid:')[1].split()[0]}")
@@ -266,6 +266,7 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="folder for the roots of the stages")
     parser.add_argument("--target", default="serve")
     parser.add_argument("--share", action="append", default=[], help="path that RUN steps see, for pip's sources")
+    parser.add_argument("--knowledge-base", default="open", help="a pack, or a file in WORK/volume by its path there")
     parser.add_argument("--port", type=int, default=8099)
     parser.add_argument("--database-url", default="", help="store to use instead of SQLite in the volume")
     parser.add_argument("--show", action="append", default=[], help="path that the service sees: a socket's folder")
@@ -276,7 +277,7 @@ def main() -> None:
     text = (PROJECT / "docker/Dockerfile").read_text(encoding="utf-8")
     stage = builder.build(text, asked.target, dry=asked.skip_build)
     if asked.target == "serve":
-        drive(stage, asked.work / "volume", asked.port, asked.database_url, tuple(asked.show))
+        drive(stage, asked.work / "volume", asked)
     say(f"{asked.target} is done")
 
 
