@@ -58,7 +58,9 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
     auth.install(app, settings, builds)
     errors.install(app, max_body_bytes=settings.max_body_bytes)
     docs.install(app)
-    for routes in (link, concepts, health, admin, curation):
+    for routes in (link, concepts):
+        app.include_router(routes.router, responses=errors.problems(401, 403))
+    for routes in (health, admin, curation):
         app.include_router(routes.router)
     return app
 

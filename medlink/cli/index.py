@@ -133,8 +133,8 @@ def diff(
     from index.store import BuildStore
     from medlink.cli.mention_files import read_mentions
 
-    _yield_to_others(10)
     settings, engine = _open()
+    _yield_to_others(settings.rebuild_niceness)
     source = input or settings.drift_mentions
     if source is None:
         raise typer.BadParameter("give --input, or set MEDLINK_DRIFT_MENTIONS")
@@ -165,8 +165,8 @@ def worker(
 
     from app.worker import run_next
 
-    _yield_to_others(19)
     settings, engine = _open()
+    _yield_to_others(settings.rebuild_niceness)
     while True:
         try:
             ran = run_next(settings, engine)
