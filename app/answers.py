@@ -24,7 +24,8 @@ class CandidateOut(Out):
     cui: str
     curie: str
     preferred_name: str
-    matched_name: str
+    matched_name: str | None
+    """The name that was found; null where its source's licence is above `max_licence_level` of `/info`."""
     score: float
     probability: float | None
     relation: Relation
@@ -55,7 +56,7 @@ class CandidateOut(Out):
             cui=concept.id,
             curie=curie(concept.id),
             preferred_name=concept.preferred_name,
-            matched_name=name.text,
+            matched_name=None if name.withheld else name.text,
             score=candidate.score,
             probability=candidate.probability,
             relation=candidate.relation,

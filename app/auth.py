@@ -49,12 +49,16 @@ class KeyRing:
 
     def __init__(self, builds: ActiveBuilds) -> None:
         self._builds = builds
-        self._valid: Mapping[str, ApiKey] = {}
+        self._valid: Mapping[str, ApiKey] | None = None
         self._read_at = float("-inf")
         self._reading = threading.Lock()
 
     def find(self, sent: bytes) -> ApiKey | None:
-        """Return the key that was sent if it is valid; a new key is known at once, a revoked one for some seconds."""
+        """Return the key that was sent if it is valid; a new key is known at once, a revoked one for some seconds.
+
+        Raises:
+            StoreError: The keys could not be read even once.
+        """
         found = self._find_within(sent, _REMEMBER_SECONDS)
         return found or self._find_within(sent, _AGAIN_SECONDS)
 
@@ -66,6 +70,8 @@ class KeyRing:
                     self._valid = Keys(self._builds.store()).valid()
                 except (StoreError, SQLAlchemyError) as error:
                     _log.warning("keys_not_read", kind=type(error).__name__)
+            if self._valid is None:
+                raise StoreError("the keys cannot be read now; /readyz says why")
             return find_key(sent, self._valid)
 
 
@@ -83,7 +89,11 @@ class Guard:
             await self._app(scope, receive, send)
             return
         needed = scope_of(scope["path"])
-        caller = await self._caller(scope)
+        try:
+            caller = await self._caller(scope)
+        except StoreError as error:
+            await problem(503, "store", str(error))(scope, receive, send)
+            return
         scope.setdefault("state", {})["caller"] = caller
         if needed is None or (caller and caller.may(needed)):
             await self._app(scope, receive, send)

@@ -11,6 +11,7 @@ from fastapi.telemetry import TelemetryConfig
 from opentelemetry.trace import TracerProvider
 
 from app import auth, docs, errors, page
+from app.drift import Drifts
 from app.metrics import Metrics, forget_dead_workers
 from app.observation import Observation
 from app.rebuilds import Rebuilds
@@ -30,6 +31,7 @@ class State(TypedDict):
     builds: ActiveBuilds
     metrics: Metrics
     rebuilds: Rebuilds
+    drifts: Drifts
 
 
 def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: TracerProvider | None = None) -> FastAPI:
@@ -48,7 +50,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
         forget_dead_workers()
         followers = [] if build else [_follow(builds, metrics, settings.build_poll_seconds), rebuilds.watch()]
         following = [asyncio.create_task(follower) for follower in followers]
-        yield State(settings=settings, builds=builds, metrics=metrics, rebuilds=rebuilds)
+        yield State(settings=settings, builds=builds, metrics=metrics, rebuilds=rebuilds, drifts=Drifts(settings))
         for task in following:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -64,7 +66,9 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
     app.add_middleware(Observation, metrics=metrics, spans=spans)
     docs.install(app)
     page.install(app)
-    for routes in (link, concepts, health, admin, curation):
+    for routes in (link, concepts):
+        app.include_router(routes.router, responses=errors.problems(401, 403))
+    for routes in (health, admin, curation):
         app.include_router(routes.router)
     return app
 

@@ -72,7 +72,7 @@ class ActiveBuilds:
         """
         build = self._build
         if build is None:
-            raise NoIndexError("; ".join(self.refused.values()) or _NO_INDEX)
+            raise NoIndexError("; ".join(self.refused.values()) or self.store_problem or _NO_INDEX)
         return build
 
     def refresh(self) -> None:
@@ -132,7 +132,8 @@ class ActiveBuilds:
                 loaded = build_id
                 break
             try:
-                opened = self._store.open(build_id, threads=self._settings.threads)
+                whole = self._store.open(build_id, threads=self._settings.threads)
+                opened = whole.within(self._settings.max_licence_level)
                 # Uncurated it must not answer for a moment.
                 self._build = opened.curated(corrections)
             except IndexMismatchError as error:
@@ -175,4 +176,5 @@ def load_active_build(settings: Settings) -> IndexBuild:
     engine.dispose()
     if active is None:
         raise NoIndexError(_NO_INDEX)
-    return BuildStore(settings.builds_dir).open(active.build_id, threads=settings.threads).curated(corrections)
+    build = BuildStore(settings.builds_dir).open(active.build_id, threads=settings.threads)
+    return build.within(settings.max_licence_level).curated(corrections)

@@ -45,6 +45,8 @@ class Settings(BaseSettings):
     """How often the service looks whether another index build was activated."""
     rebuild_in_service: bool = True
     """Whether the service starts a worker for a rebuild; false where `medlink index worker` runs elsewhere."""
+    rebuild_niceness: int = Field(10, ge=0, le=19)
+    """How far a rebuild stands back behind who answers requests: 19 gets little done where others are always busy."""
     job_lease_seconds: float = Field(120.0, ge=1)
     """How long nothing may be heard of the worker of a job until the job is given up."""
     drift_mentions: Path | None = None

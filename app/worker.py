@@ -192,7 +192,8 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, MedlinkError):
         return str(error)
     if isinstance(error, OSError):
-        return f"{kind}: {error.strerror}"
+        # NumPy gives no reason when a file ends up shorter than what was written.
+        return f"{kind}: {error.strerror or 'a file could not be written whole; is the disk full?'}"
     if isinstance(error, sqlite3.Error):
         return f"{kind}: {error.sqlite_errorname}"
     frames = traceback.extract_tb(error.__traceback__)

@@ -26,8 +26,9 @@ from medlink.encoders import load_encoder
 from medlink.errors import IndexMismatchError, StoreError
 from medlink.kb.records import SourceRecord
 from medlink.manifest import describe_files, write_manifest
+from medlink.protocols import Encoder
 from medlink.text import encoder_text
-from medlink.types import Concept, Encoder, Retirement
+from medlink.types import Concept, Retirement
 
 # Large enough that names of every length fill whole batches.
 _ENCODE_TOGETHER = 4_096

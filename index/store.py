@@ -15,6 +15,7 @@ from index.dense import DenseRetriever
 from index.exact import ExactRetriever
 from index.facts import Facts
 from index.lexical import LexicalRetriever
+from index.licences import Licence
 from index.models import Models, describe_models, read_models
 from index.overlay import CurableRetriever, Overlay, lay_over
 from index.recipes import Recipe
@@ -29,8 +30,9 @@ from medlink.linking.linker import Linker
 from medlink.linking.ranking import Ranking
 from medlink.loose_key import LOOSE_KEY_VERSION
 from medlink.manifest import find_damage, read_manifest
+from medlink.protocols import Encoder
 from medlink.text import ENCODER_TEXT_VERSION, MATCH_KEY_VERSION
-from medlink.types import Channel, Encoder, LinkOptions
+from medlink.types import Channel, LinkOptions
 
 FORMAT = 3
 ENCODER = "encoder"
@@ -65,6 +67,11 @@ class IndexBuild:
         overlay = lay_over(state, self.snapshot, self.arrays, self.encoder, before=self.overlay)
         return replace(self, **_under(overlay, self.concepts.under(overlay), self.retrievers, self.models))
 
+    def within(self, licence_level: int) -> "IndexBuild":
+        """Return the same build, which finds what it found and shows no names of sources above a licence level."""
+        concepts = self.concepts.within(Licence.up_to(licence_level, self.manifest["sources"]))
+        return replace(self, **_under(self.overlay, concepts, self.retrievers, self.models))
+
     def with_models(self, directory: Path) -> "IndexBuild":
         """Return the same build with the models of a directory instead of its own.
 
@@ -84,7 +91,8 @@ def _under(
     curated = {channel: retriever.under(overlay) for channel, retriever in retrievers.items()}
     fusion, calibration = models
     ranking = Ranking(concepts, fusion, calibration) if fusion else None
-    return {"overlay": overlay, "concepts": concepts, "linker": Linker(curated, concepts, overlay.pins, ranking)}
+    linker = Linker(curated, concepts, overlay.pins, ranking, show=concepts.show)
+    return {"overlay": overlay, "concepts": concepts, "linker": linker}
 
 
 def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:

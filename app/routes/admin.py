@@ -2,12 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Path
+from fastapi import APIRouter, Body, Depends, Path, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from app.administration import ActiveOut, BuildOut, BuildsOut, JobOut, JobsOut, RebuildIn
 from app.auth import AdminDep, get_admin
 from app.deps import BuildsDep, RebuildsDep, SettingsDep, StoreDep
+from app.drift import DriftOut, Drifts
 from app.errors import problems
 from index.store import BuildStore, checked_manifest
 from medlink.errors import IndexMismatchError, NoIndexError, UnknownIdError, UnknownValueError
@@ -90,3 +92,14 @@ def activate(build_id: Id, store: StoreDep, settings: SettingsDep) -> ActiveOut:
     except (IndexMismatchError, UnknownValueError) as error:
         raise HTTPException(409, str(error)) from error
     return ActiveOut.of(records.active_build())
+
+
+@router.get("/index/{earlier}/diff/{later}", responses=problems(409))
+async def diff(earlier: Id, later: Id, request: Request, store: StoreDep, settings: SettingsDep) -> DriftOut:
+    """Link the mentions of the file in MEDLINK_DRIFT_MENTIONS by both builds, and send what differs and why."""
+    here = await run_in_threadpool(BuildStore(settings.builds_dir).ids)
+    known = {record.id for record in await run_in_threadpool(Builds(store).builds)}
+    if not {earlier, later} <= known & set(here):
+        raise UnknownIdError("index build")
+    drifts: Drifts = request.state.drifts
+    return await drifts.compare(earlier, later)

@@ -1,9 +1,11 @@
-"""`medlink index build | verify | list | activate | worker`."""
+"""`medlink index build | verify | list | activate | diff | worker`."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from medlink.errors import StoreError
@@ -119,6 +121,40 @@ def activate(build_id: Annotated[str, typer.Argument(help="An id of `medlink ind
 
 
 @app.command()
+def diff(
+    earlier: Annotated[str, typer.Argument(help="An id of `medlink index list`.")],
+    later: Annotated[str, typer.Argument(help="The build whose answers are the new ones.")],
+    input: Annotated[Path | None, typer.Option(help="A .csv, .tsv or .jsonl file of mentions.")] = None,
+    column: Annotated[str, typer.Option(help="Column (or JSON key) that holds the mention.")] = "text",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show which mentions of a file two builds answer differently, and why; the texts are not printed."""
+    from app.drift import measure_drift
+    from index.store import BuildStore
+    from medlink.cli.mention_files import read_mentions
+
+    settings, engine = _open()
+    _yield_to_others(settings.rebuild_niceness)
+    source = input or settings.drift_mentions
+    if source is None:
+        raise typer.BadParameter("give --input, or set MEDLINK_DRIFT_MENTIONS")
+    for build_id in (earlier, later):
+        BuildStore(settings.builds_dir).path(build_id)
+    drift = measure_drift(settings, engine, earlier, later, read_mentions(source, column))
+    if as_json:
+        typer.echo(drift.model_dump_json())
+        return
+    table = Table("item", "id", "before", "after", "why")
+    for change in drift.changes:
+        place = str(change.item) if change.part is None else f"{change.item}, part {change.part}"
+        before, after = (f"{a.status} {a.cui or a.reason or ''}" for a in (change.before, change.after))
+        why = " ".join([change.why, *change.successors])
+        table.add_row(place, escape(change.id or ""), escape(before), escape(after), escape(why))
+    _console.print(table)
+    _console.print(f"{drift.changed:,} of {drift.mentions:,} mentions are answered differently", highlight=False)
+
+
+@app.command()
 def worker(
     once: Annotated[bool, typer.Option("--once", help="End when no rebuild waits, and wait for none.")] = False,
 ) -> None:
@@ -130,8 +166,8 @@ def worker(
     from app import logs
     from app.worker import run_next
 
-    _yield_to_others()
     settings, engine = _open()
+    _yield_to_others(settings.rebuild_niceness)
     logs.configure(settings.log_format, settings.log_level)
     while True:
         try:
@@ -146,11 +182,11 @@ def worker(
             time.sleep(settings.build_poll_seconds)
 
 
-def _yield_to_others() -> None:
+def _yield_to_others(niceness: int) -> None:
     """Leave the processor to whoever answers requests."""
     import os
 
-    os.nice(19)
+    os.nice(niceness)
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 

@@ -25,7 +25,7 @@ OWN_FEATURES = (
     "order",
     "ahead_of_others",
     "case_mismatch",
-    "broader",
+    "covers_part",
     "plainest_word",
     "plainness",
 )
@@ -34,6 +34,8 @@ CALIBRATION_FEATURES = (*OWN_FEATURES, *FEATURES)
 _DECIMALS = 4
 # Words in so large a share of texts, outside of mentions, say nothing about what is meant.
 _PLAIN = 0.05
+# More probable than this, a concept that covers a part of the mention is what annotators would choose for it.
+_FITS = 0.4
 
 Floats = NDArray[np.float64]
 
@@ -95,16 +97,22 @@ class Calibration:
             asked: The mentions.
             lists: The candidates of each, best first.
         """
-        marked = [mark_broader(mention, fused, self.plain) for mention, fused in zip(asked, lists, strict=True)]
-        rows = [calibration_features(mention, fused, self.plain) for mention, fused in zip(asked, marked, strict=True)]
+        covers = [[covers_part(m, f, self.plain) for f in fused] for m, fused in zip(asked, lists, strict=True)]
+        rows = [calibration_features(*one, self.plain) for one in zip(asked, lists, covers, strict=True)]
         if not sum(map(len, rows)):
-            return marked
+            return [list(fused) for fused in lists]
         logits = self._trees.predict(np.concatenate([row for row in rows if len(row)]))
         judged, start = [], 0
-        for fused, row in zip(marked, rows, strict=True):
+        for fused, row, part in zip(lists, rows, covers, strict=True):
             stated = probabilities(logits[start : start + len(row)])
             start += len(row)
-            judged.append([replace(f, probability=p) for f, p in zip(fused, _padded(stated, len(fused)), strict=True)])
+            padded = [*stated, *[0.0] * (len(fused) - len(row))]
+            judged.append(
+                [
+                    replace(f, probability=p, relation="broader" if is_broader(covered, p) else "exact")
+                    for f, p, covered in zip(fused, padded, part, strict=True)
+                ]
+            )
         return judged
 
 
@@ -129,12 +137,11 @@ class PlainWords:
         return log1p(1000 * self._counts.get(word, 0) / self._texts)
 
 
-def mark_broader(asked: Asked, fused: Sequence[Fused], plain: PlainWords) -> list[Fused]:
-    """Mark candidates that cover a part of the mention only, or are there for what is below them."""
-    return [replace(f, relation="broader") if _is_broader(asked, f, plain) else f for f in fused]
+def covers_part(asked: Asked, fused: Fused, plain: PlainWords) -> bool:
+    """Say whether a candidate's name is a part of the mention only, or it is there for what is below it.
 
-
-def _is_broader(asked: Asked, fused: Fused, plain: PlainWords) -> bool:
+    Words that say nothing about what is meant may be left over: "patients with asthma" is asthma.
+    """
     feature = dict(zip(FEATURES, fused.features, strict=True))
     if feature["exact"]:
         return False
@@ -142,16 +149,27 @@ def _is_broader(asked: Asked, fused: Fused, plain: PlainWords) -> bool:
         return True
     if feature["name_words_in_mention"] < 1 and feature["preferred_words_in_mention"] < 1:
         return False
-    left = feature["rarity_only_in_mention"] > 0 and feature["mention_words_in_name"] < 1
+    left = feature["mention_words_in_name"] < 1
     return left and not all(plain.is_plain(word) for word in asked.words if word not in fused.words)
 
 
-def calibration_features(asked: Asked, fused: Sequence[Fused], plain: PlainWords) -> Floats:
+def is_broader(covers: bool, probability: float) -> bool:
+    """Say whether a candidate is offered for want of one that fits the whole mention.
+
+    Args:
+        covers: Whether it covers a part of the mention only.
+        probability: That it is what is meant all the same: annotators often take the broader concept.
+    """
+    return covers and probability < _FITS
+
+
+def calibration_features(asked: Asked, fused: Sequence[Fused], covers: Sequence[bool], plain: PlainWords) -> Floats:
     """Return the features of the first candidates, (at most JUDGED, len(CALIBRATION_FEATURES)).
 
     Args:
         asked: The mention.
-        fused: Its candidates, best first, marked.
+        fused: Its candidates, best first.
+        covers: Whether each covers a part of the mention only.
         plain: How common words are.
     """
     judged = fused[:JUDGED]
@@ -165,7 +183,7 @@ def calibration_features(asked: Asked, fused: Sequence[Fused], plain: PlainWords
                 f.order,
                 f.order - others,
                 mismatches_case(asked.text, f.name.text),
-                f.relation == "broader",
+                covers[at],
                 min(plainness),
                 sum(plainness) / len(plainness),
                 *f.features,
@@ -189,7 +207,3 @@ def probabilities(logits: Floats) -> list[float]:
         stated[1:] *= (1 - stated[0]) / stated[1:].sum()
         stated = np.minimum.accumulate(stated)
     return [round(float(p), _DECIMALS) for p in stated]
-
-
-def _padded(stated: Sequence[float], length: int) -> list[float]:
-    return [*stated, *[0.0] * (length - len(stated))]

@@ -22,6 +22,7 @@ FILE = "fusion.json"
 _PINNED = 1.0
 DECIMALS = 4
 """Scores are rounded before they are sorted."""
+_REMEMBER = 50_000
 _LITERATURE = "MESH"
 """The vocabulary that the literature is indexed with, and annotated corpora use."""
 
@@ -87,7 +88,9 @@ class FusionModel:
             raise ValueError("the fusion model is of another version; run `medlink train fusion`")
         self._stored = stored
         self._trees: Trees = read_trees(stored, len(FEATURES))
-        self._annotated: Mapping[str, int] = stored["annotated"]
+        self.annotated: Mapping[str, int] = stored["annotated"]
+        """How often annotators chose a concept, by its ids."""
+        self._known: dict[str, tuple[ConceptFacts, tuple[float, ...]]] = {}
 
     @classmethod
     def read(cls, path: Path) -> "FusionModel":
@@ -112,7 +115,13 @@ class FusionModel:
 
     def known(self, facts: ConceptFacts) -> tuple[float, ...]:
         """Return the features of a concept whatever the mention is."""
-        return concept_features(facts, self._annotated)
+        # Facts come from a cache, so that the same object stands for the same concept as long as it is asked for.
+        remembered = self._known.get(facts.concept.id)
+        if remembered is None or remembered[0] is not facts:
+            if len(self._known) > _REMEMBER:
+                self._known = {}
+            remembered = self._known[facts.concept.id] = facts, concept_features(facts, self.annotated)
+        return remembered[1]
 
     def orders(self, features: Floats) -> Floats:
         """Return, for each candidate, what it is sorted by; higher is better.
@@ -146,7 +155,14 @@ def concept_features(facts: ConceptFacts, annotated: Mapping[str, int]) -> tuple
     )
 
 
-def ranked(found: Sequence[Evidence], names: Sequence[Retrieved], orders: Floats, features: Floats) -> list[Fused]:
+def ranked(
+    found: Sequence[Evidence],
+    names: Sequence[Retrieved],
+    orders: Floats,
+    features: Floats,
+    *,
+    keep: int | None = None,
+) -> list[Fused]:
     """Return the candidates best first; equal ones by concept id.
 
     Args:
@@ -154,6 +170,7 @@ def ranked(found: Sequence[Evidence], names: Sequence[Retrieved], orders: Floats
         names: The name that stands for each.
         orders: What they are sorted by.
         features: Of each, (n, len(FEATURES)).
+        keep: How many to return; all when left out.
     """
     order = sorted(range(len(found)), key=lambda at: (-orders[at], found[at].concept_id))
     return [
@@ -166,7 +183,7 @@ def ranked(found: Sequence[Evidence], names: Sequence[Retrieved], orders: Floats
             features=tuple(features[at].tolist()),
             words=names[at].words,
         )
-        for at in order
+        for at in order[:keep]
     ]
 
 

@@ -1,6 +1,6 @@
 """The main path: a mention goes in, ranked concepts come out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -13,20 +13,10 @@ from medlink.linking.letter_case import settle_case
 from medlink.linking.ranking import DEPTH, Found, Query, Ranking
 from medlink.linking.search import Channels
 from medlink.linking.verdict import Verdict, verdict
+from medlink.protocols import ConceptSource, PinSource, Retriever
 from medlink.stages import stage
 from medlink.text import match_key
-from medlink.types import (
-    Candidate,
-    Channel,
-    Concept,
-    ConceptSource,
-    LinkedPart,
-    LinkOptions,
-    LinkResult,
-    Mention,
-    PinSource,
-    Retriever,
-)
+from medlink.types import Candidate, Channel, Concept, LinkedPart, LinkOptions, LinkResult, Mention
 
 # A tie shows in the concepts beyond top_k, and so does what a demoted short name makes room for: the answer is to
 # begin the same for every top_k.
@@ -48,6 +38,7 @@ class Linker:
         pins: What people have decided.
         ranking: The models of the build; without them, or where not all channels are used, candidates come in the
             order of trust in the channels and have no probability.
+        show: Makes of results what may be shown of them.
     """
 
     def __init__(
@@ -56,11 +47,13 @@ class Linker:
         concepts: ConceptSource,
         pins: PinSource | None = None,
         ranking: Ranking | None = None,
+        show: Callable[[Sequence[LinkResult]], list[LinkResult]] = list,
     ) -> None:
         self._channels = Channels(retrievers)
         self._concepts = concepts
         self._pins = pins
         self._ranking = ranking
+        self._show = show
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -95,7 +88,8 @@ class Linker:
         results = iter(
             [_assemble(a, {t: answers.get(self._query(a, t, options), blank) for t in a.texts}) for a in asked]
         )
-        return [answer_by_id(m, known[m.text], options) if m.text in known else next(results) for m in mentions]
+        linked = [answer_by_id(m, known[m.text], options) if m.text in known else next(results) for m in mentions]
+        return self._show(linked)
 
     @property
     def _calibrated(self) -> bool:

@@ -7,8 +7,9 @@ from medlink.errors import UnknownValueError
 from medlink.linking.evidence import parts_of
 from medlink.linking.letter_case import mismatches_case
 from medlink.linking.ranking import DEPTH, Found, Query
+from medlink.protocols import Retriever
 from medlink.stages import stage
-from medlink.types import CHANNELS, Channel, LinkOptions, Retriever
+from medlink.types import CHANNELS, Channel, LinkOptions
 
 
 class Channels:
