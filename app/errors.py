@@ -143,7 +143,9 @@ def validation_errors(errors: Any) -> list[dict[str, Any]]:  # noqa: ANN401  # p
     for error in errors:
         # The last step of an unexpected key's place is that key, which is input too.
         place = error["loc"][:-1] if error["type"] == "extra_forbidden" else error["loc"]
-        kept.append({"loc": list(place), "type": error["type"], "msg": error["msg"]})
+        # This kind of message names what was sent as well as what is expected.
+        tags = f"expected one of: {error['ctx']['expected_tags']}" if error["type"] == "union_tag_invalid" else None
+        kept.append({"loc": list(place), "type": error["type"], "msg": tags or error["msg"]})
     return kept
 
 

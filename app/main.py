@@ -8,9 +8,12 @@ from typing import TypedDict
 import structlog
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
+from opentelemetry.trace import TracerProvider
 
-from app import auth, docs, errors
+from app import auth, docs, errors, page
 from app.drift import Drifts
+from app.metrics import Metrics, forget_dead_workers
+from app.observation import Observation
 from app.rebuilds import Rebuilds
 from app.routes import admin, concepts, curation, health, link
 from app.serving import ActiveBuilds
@@ -26,25 +29,28 @@ class State(TypedDict):
 
     settings: Settings
     builds: ActiveBuilds
+    metrics: Metrics
     rebuilds: Rebuilds
     drifts: Drifts
 
 
-def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAPI:
+def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: TracerProvider | None = None) -> FastAPI:
     """Return the service.
 
     Args:
         settings: Where the store and the builds are, and the limits.
         build: Answer from this build and follow nothing; for tests and for embedding.
+        spans: Where spans of requests go; nowhere if left out.
     """
-    builds = ActiveBuilds(settings, build=build)
+    builds, metrics = ActiveBuilds(settings, build=build), Metrics()
     rebuilds = Rebuilds(settings, builds)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
-        followers = [] if build else [_follow(builds, settings.build_poll_seconds), rebuilds.watch()]
+        forget_dead_workers()
+        followers = [] if build else [_follow(builds, metrics, settings.build_poll_seconds), rebuilds.watch()]
         following = [asyncio.create_task(follower) for follower in followers]
-        yield State(settings=settings, builds=builds, rebuilds=rebuilds, drifts=Drifts(settings))
+        yield State(settings=settings, builds=builds, metrics=metrics, rebuilds=rebuilds, drifts=Drifts(settings))
         for task in following:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -57,16 +63,22 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
     )
     auth.install(app, settings, builds)
     errors.install(app, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(Observation, metrics=metrics, spans=spans)
     docs.install(app)
-    for routes in (link, concepts, health, admin, curation):
+    page.install(app)
+    for routes in (link, concepts):
+        app.include_router(routes.router, responses=errors.problems(401, 403))
+    for routes in (health, admin, curation):
         app.include_router(routes.router)
     return app
 
 
-async def _follow(builds: ActiveBuilds, every: float) -> None:
+async def _follow(builds: ActiveBuilds, metrics: Metrics, every: float) -> None:
     while True:
         try:
             await asyncio.to_thread(builds.refresh)
+            metrics.state.observe(builds)
+            await asyncio.to_thread(metrics.state.observe_rebuild, builds)
         except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
             _log.error("refresh_failed", kind=type(error).__name__)
         await asyncio.sleep(every)

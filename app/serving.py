@@ -53,11 +53,17 @@ class ActiveBuilds:
         self._build = build
         self._generation = -1
         self._again = _Again()
-        self._unreachable = ""
         self._refreshing = threading.Lock()
         self._reaching = threading.Lock()
         self.refused: dict[str, str] = {}
         """Builds that could not be loaded although they are, or once were, the active one; with the reason."""
+        self.store_problem: str | None = None
+        """Why the store could not be read when it was last looked at; answers do not need it."""
+
+    @property
+    def answering(self) -> IndexBuild | None:
+        """The build that answers, None if there is none."""
+        return self._build
 
     def current(self) -> IndexBuild:
         """Return the build that answers.
@@ -67,7 +73,7 @@ class ActiveBuilds:
         """
         build = self._build
         if build is None:
-            raise NoIndexError("; ".join(self.refused.values()) or self._unreachable or _NO_INDEX)
+            raise NoIndexError("; ".join(self.refused.values()) or self.store_problem or _NO_INDEX)
         return build
 
     def refresh(self) -> None:
@@ -81,11 +87,11 @@ class ActiveBuilds:
                 curations = Curations(engine)
                 self._follow_builds(Builds(engine), curations)
                 self._follow_curation(curations)
-                self._unreachable = ""
+                self.store_problem = None
             except (StoreError, SQLAlchemyError) as error:
                 # An answer needs no SQL, so serving goes on; SQLAlchemy's own text may hold values.
                 reason = str(error) if isinstance(error, StoreError) else type(error).__name__
-                self._unreachable = f"the store cannot be read: {reason}"
+                self.store_problem = reason
                 _log.warning("store_unavailable", reason=reason)
 
     def store(self) -> Engine:

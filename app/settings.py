@@ -1,10 +1,11 @@
 """What the service and the command line read from their environment."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -44,6 +45,8 @@ class Settings(BaseSettings):
     """How often the service looks whether another index build was activated."""
     rebuild_in_service: bool = True
     """Whether the service starts a worker for a rebuild; false where `medlink index worker` runs elsewhere."""
+    rebuild_niceness: int = Field(10, ge=0, le=19)
+    """How far a rebuild stands back behind who answers requests: 19 gets little done where others are always busy."""
     job_lease_seconds: float = Field(120.0, ge=1)
     """How long nothing may be heard of the worker of a job until the job is given up."""
     drift_mentions: Path | None = None
@@ -62,6 +65,12 @@ class Settings(BaseSettings):
     """Longest context, in code points."""
     max_body_bytes: int = Field(8_000_000, ge=1024)
     """Largest request body that is read."""
+    log_format: Literal["json", "text"] = "json"
+    """Log lines as JSON, or for a person to read."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """Least level of the log lines that are written."""
+    tracing: bool = False
+    """Send spans to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names; needs the `tracing` extra."""
 
     @model_validator(mode="before")
     @classmethod
@@ -78,6 +87,15 @@ class Settings(BaseSettings):
         if not self.database_url:
             object.__setattr__(self, "database_url", f"sqlite:///{self.data_dir / 'medlink.sqlite'}")
         return self
+
+    @field_validator("tracing")
+    @classmethod
+    def _tracing_is_installed(cls, tracing: bool) -> bool:
+        if tracing and find_spec("opentelemetry.exporter") is None:
+            raise ValueError(
+                "the tracing extra is not installed; run `pip install opentelemetry-exporter-otlp-proto-http`"
+            )
+        return tracing
 
     def environment(self) -> dict[str, str]:
         """Return the variables from which another process gets the same settings."""

@@ -18,6 +18,7 @@ from index.snapshot import Snapshot
 from medlink.errors import IndexMismatchError
 from medlink.protocols import Encoder
 from medlink.ragged import Ragged
+from medlink.stages import stage
 from medlink.text import encoder_text
 from medlink.types import LinkOptions, Retrieval, Retrieved
 
@@ -97,7 +98,8 @@ class DenseRetriever:
         """
         texts = [encoder_text(mention, lowercase=self._encoder.lowercase) for mention in mentions]
         distinct = sorted({text for text in texts if text})
-        encoded = self._encoder.encode(distinct)
+        with stage("encode", len(distinct)):
+            encoded = self._encoder.encode(distinct)
         nearest = self.nearest(encoded.vectors, options)
         found = {
             text: Retrieval(tuple(concepts), bool(cut))

@@ -133,8 +133,8 @@ def diff(
     from index.store import BuildStore
     from medlink.cli.mention_files import read_mentions
 
-    _yield_to_others(10)
     settings, engine = _open()
+    _yield_to_others(settings.rebuild_niceness)
     source = input or settings.drift_mentions
     if source is None:
         raise typer.BadParameter("give --input, or set MEDLINK_DRIFT_MENTIONS")
@@ -163,10 +163,12 @@ def worker(
 
     from sqlalchemy.exc import SQLAlchemyError
 
+    from app import logs
     from app.worker import run_next
 
-    _yield_to_others(19)
     settings, engine = _open()
+    _yield_to_others(settings.rebuild_niceness)
+    logs.configure(settings.log_format, settings.log_level)
     while True:
         try:
             ran = run_next(settings, engine)

@@ -14,6 +14,7 @@ from medlink.linking.ranking import DEPTH, Found, Query, Ranking
 from medlink.linking.search import Channels
 from medlink.linking.verdict import Verdict, verdict
 from medlink.protocols import ConceptSource, PinSource, Retriever
+from medlink.stages import stage
 from medlink.text import match_key
 from medlink.types import Candidate, Channel, Concept, LinkedPart, LinkOptions, LinkResult, Mention
 
@@ -77,8 +78,9 @@ class Linker:
             raise NotCalibratedError(
                 "a threshold needs an index build with calibration and all channels; leave threshold out"
             )
-        known = self._identify(mentions)
-        asked = self._read([m for m in mentions if m.text not in known], options)
+        with stage("short_forms", len(mentions)):
+            known = self._identify(mentions)
+            asked = self._read([m for m in mentions if m.text not in known], options)
         queries = list(dict.fromkeys(self._query(a, text, options) for a in asked for text in a.texts))
         worded = [query for query in queries if match_key(query.text)]
         answers = dict(zip(worded, self._answer(worded, options), strict=True))
@@ -159,7 +161,9 @@ class Linker:
         deep = max(DEPTH if self._ranks(options) else 0, options.top_k + _BEYOND_TOP_K)
         found = self._channels.search(queries, options, deep=deep)
         ranked = []
-        for f, fused in zip(found, self._fused(found, options, deep), strict=True):
+        with stage("fusion", len(found)):
+            by_query = self._fused(found, options, deep)
+        for f, fused in zip(found, by_query, strict=True):
             if pin := self._pins and self._pins.pinned(f.query.text, options):
                 # A person has decided between them.
                 fused = lead(fused, pin)

@@ -171,6 +171,7 @@ def test_an_unreachable_store_changes_nothing_for_a_running_service(settings, ac
     builds.refresh()
 
     assert builds.current().id == first
+    assert builds.store_problem == "OperationalError"
 
 
 def test_the_service_follows_on_after_an_error_that_nobody_foresaw(settings, activate):

@@ -62,6 +62,7 @@ def settings(database_url: str, encoder_dir: Path, tmp_path: Path) -> Settings:
         models_dir=tmp_path / "models",
         build_poll_seconds=0.05,
         job_lease_seconds=2,
+        rebuild_niceness=0,
         threads=1,
     )
 

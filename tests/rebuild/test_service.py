@@ -58,6 +58,7 @@ class Asking(threading.Thread):
         while not self._enough.is_set():
             answer = self._client.post("/link", json={"mentions": ["asthma"]})
             self.answers.append((answer.status_code, answer.json().get("index", {}).get("id")))
+            time.sleep(0.02)
 
     def __enter__(self) -> "Asking":
         self.start()
