@@ -135,8 +135,10 @@ class ActiveBuilds:
             try:
                 whole = self._store.open(build_id, threads=self._settings.threads)
                 opened = whole.within(self._settings.max_licence_level)
-                # Uncurated it must not answer for a moment.
-                self._build = opened.curated(corrections)
+                # Uncurated it must not answer for a moment, nor without saying what was refused before it.
+                curated = opened.curated(corrections)
+                self.refused = dict(refused)
+                self._build = curated
             except IndexMismatchError as error:
                 refused[build_id] = str(error)
                 _log.error("build_refused", build=build_id, reason=str(error))

@@ -43,6 +43,7 @@ _SHARE = 0.3
 _BESIDE = 25
 # A group with fewer absent mentions has no say about the threshold.
 _LEAST_ABSENT = 100
+_MOST = 0.9
 _RISING = tuple(CALIBRATION_FEATURES.index(feature) for feature in ("fit", "ahead_of_others"))
 # A rarer word says little about how texts are written.
 _LEAST_TEXTS = 5
@@ -249,16 +250,29 @@ def _cross_fitted(judged: Sequence[Judged], boosting: Boosting) -> list[float]:
 
 
 def _threshold(judged: Sequence[Judged], stated: Sequence[float]) -> float:
-    """Return where the poorer one of precision and recall of NIL is best, on average over the groups with both."""
+    """Return where the poorer one of precision and recall of NIL is best, on average over the groups with both.
+
+    It is no lower than where nine of ten absent mentions are refused in a group that is mostly of absent ones.
+    """
     group = np.array([j.group for j in judged])
     absent = np.array([not j.answerable for j in judged])
     counts = np.array([j.count for j in judged])
     chosen = [group == g for g in sorted(set(group)) if counts[(group == g) & absent].sum() >= _LEAST_ABSENT]
+    mostly = [g for g in chosen if counts[g & absent].sum() > counts[g].sum() / 2]
+
+    def refused(threshold: float) -> NDArray[np.bool_]:
+        return np.array([p < threshold or is_broader(j.covers, p) for j, p in zip(judged, stated, strict=True)])
 
     def poorer(threshold: float) -> float:
-        said = np.array([p < threshold or is_broader(j.covers, p) for j, p in zip(judged, stated, strict=True)])
+        said = refused(threshold)
         both = [counts[g & said & absent].sum() for g in chosen]
         of_said, of_absent = [counts[g & said].sum() for g in chosen], [counts[g & absent].sum() for g in chosen]
         return float(sum(b / max(1, s, a) for b, s, a in zip(both, of_said, of_absent, strict=True)))
 
-    return max((float(t) for t in np.round(np.arange(0.05, 0.96, 0.01), 2)), key=poorer)
+    def refuses_most(threshold: float) -> bool:
+        said = refused(threshold)
+        return all(counts[g & said & absent].sum() >= _MOST * counts[g & absent].sum() for g in mostly)
+
+    thresholds = [float(t) for t in np.round(np.arange(0.05, 0.96, 0.01), 2)]
+    least = next((t for t in thresholds if refuses_most(t)), thresholds[-1])
+    return max((t for t in thresholds if t >= least), key=poorer)

@@ -35,8 +35,8 @@ OF_DICTIONARY = ("names", "name_sources", "codes", "sources", "has_cui", "litera
 """Features that say more of the dictionary and of what annotators could choose than of how well a candidate fits."""
 CALIBRATION_FEATURES = (*OWN_FEATURES, *(feature for feature in FEATURES if feature not in OF_DICTIONARY))
 _FITTING = [column for column, feature in enumerate(FEATURES) if feature not in OF_DICTIONARY]
-# As if every concept were one that annotators could choose, and none had been chosen yet.
-_AS_IF = {FEATURES.index("literature_source"): 1.0, FEATURES.index("annotated"): 0.0}
+# As if every concept were one that annotators could choose.
+_AS_IF = {FEATURES.index("literature_source"): 1.0}
 _HOLDS = {"fusion": str, "threshold": float, "fitted_on": dict, "texts": int, "plain_words": dict}
 _DECIMALS = 4
 _STEPS = 10**_DECIMALS

@@ -160,9 +160,11 @@ def test_the_guard_knows_every_route(app):
     paths |= set(app.openapi()["paths"])
 
     assert {path for path in paths if auth.scope_of(path) is None} == {
+        "/",
         "/docs",
         "/info",
         "/livez",
+        "/metrics",
         "/openapi.json",
         "/readyz",
     }
