@@ -4,8 +4,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from app.bodies import NDJSON, is_ndjson, media_type
 from app.errors import UnsupportedMediaTypeError
 from app.facts import IndexOut
+from app.linking import Linking
 from app.serving import ActiveBuilds
 from app.settings import Settings
 from index.store import IndexBuild
@@ -32,14 +34,30 @@ def get_build(request: Request) -> IndexBuild:
     return get_builds(request).current()
 
 
+def get_linking(request: Request) -> Linking:
+    """Return what links for the whole service."""
+    linking: Linking = request.state.linking
+    return linking
+
+
 def require_json(request: Request) -> None:
     """Refuse a body of another content type.
 
     Raises:
         UnsupportedMediaTypeError: It is not JSON.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    if media_type(request.headers) != "application/json":
         raise UnsupportedMediaTypeError
+
+
+def require_json_or_lines(request: Request) -> None:
+    """Refuse a body of another content type.
+
+    Raises:
+        UnsupportedMediaTypeError: It is neither JSON nor NDJSON.
+    """
+    if media_type(request.headers) != "application/json" and not is_ndjson(request.headers):
+        raise UnsupportedMediaTypeError(f"application/json or {NDJSON}")
 
 
 def describe_index(build: IndexBuild) -> IndexOut:
@@ -50,3 +68,4 @@ def describe_index(build: IndexBuild) -> IndexOut:
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 BuildsDep = Annotated[ActiveBuilds, Depends(get_builds)]
 BuildDep = Annotated[IndexBuild, Depends(get_build)]
+LinkingDep = Annotated[Linking, Depends(get_linking)]

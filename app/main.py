@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
 from app import docs, errors
+from app.linking import Linking
 from app.routes import concepts, health, link
 from app.serving import ActiveBuilds
 from app.settings import Settings
@@ -24,6 +25,7 @@ class State(TypedDict):
 
     settings: Settings
     builds: ActiveBuilds
+    linking: Linking
 
 
 def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAPI:
@@ -34,11 +36,13 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
         build: Answer from this build and follow nothing; for tests and for embedding.
     """
     builds = ActiveBuilds(settings, build=build)
+    linking = Linking(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
         following = None if build else asyncio.create_task(_follow(builds, settings.build_poll_seconds))
-        yield State(settings=settings, builds=builds)
+        async with linking.running():
+            yield State(settings=settings, builds=builds, linking=linking)
         if following:
             following.cancel()
             with suppress(asyncio.CancelledError):
@@ -49,6 +53,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
     app = FastAPI(
         title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None
     )
+    app.state.linking = linking
     errors.install(app, max_body_bytes=settings.max_body_bytes)
     docs.install(app)
     for routes in (link, concepts, health):

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from app.deps import BuildDep, BuildsDep, SettingsDep
+from app.deps import BuildDep, BuildsDep, LinkingDep, SettingsDep
 from app.errors import problems
 from medlink import __version__
 
@@ -42,8 +42,9 @@ async def livez() -> Live:
 
 
 @router.get("/readyz", responses=problems(503), response_model=Ready)
-def readyz(builds: BuildsDep) -> Ready | JSONResponse:
+def readyz(builds: BuildsDep, linking: LinkingDep) -> Ready | JSONResponse:
     """Say whether mentions can be linked; `degraded` means on an older build than the activated one."""
+    linking.check()
     build = builds.current()
     return Ready(status="degraded" if builds.refused else "ready", index=build.id, refused=dict(builds.refused))
 

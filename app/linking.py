@@ -1,0 +1,96 @@
+"""What links for the whole service: the queue with its thread, the places before it, answers already given."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from app.admission import Admission
+from app.answer_cache import AnswerCache
+from app.answering import Answering, Batch
+from app.link_queue import LinkQueue
+from app.schemas import Options
+from app.settings import Settings
+from index.store import IndexBuild
+from medlink.errors import DeadlineError, NotServingError
+
+
+class Linking:
+    """Admits requests and answers them, one mention or many by the same rule."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._deadline = settings.request_deadline_seconds
+        self._drain_seconds = settings.drain_seconds
+        self.together = settings.max_together
+        """Most mentions that are linked in one go."""
+        self.queue: LinkQueue[bytes] = LinkQueue(together=self.together, stuck_after=self._deadline)
+        self.admission = Admission(settings.max_queue_mentions, rate=lambda: self.queue.rate)
+        self.cache = AnswerCache(settings.answer_cache_bytes)
+        self.draining = False
+        """Whether the service takes no more requests, because it is told to stop."""
+        self._drained = asyncio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Have the thread run as long as the context lasts."""
+        self.queue.start()
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.queue.stop)
+
+    def check(self) -> None:
+        """Do nothing if a request can be taken.
+
+        Raises:
+            NotServingError: The service is stopping, or the thread that links has died or hangs.
+        """
+        if self.draining:
+            raise NotServingError("the service is stopping; ask another replica or try again later")
+        if not self.queue.alive:
+            raise NotServingError("the thread that links has died or hangs; restart the service")
+
+    def drain(self) -> None:
+        """Take no more requests, and let streams go on only for the time that the settings allow."""
+        self.draining = True
+        asyncio.get_running_loop().call_later(self._drain_seconds, self._drained.set)
+
+    @property
+    def drained(self) -> bool:
+        """Whether the time to finish is over."""
+        return self._drained.is_set()
+
+    async def answering(self, build: IndexBuild, request: Options) -> Answering:
+        """Return what answers a request of these options.
+
+        Raises:
+            NotServingError: Nothing can be answered now.
+            UnknownValueError, NotCalibratedError: The build cannot answer with these options.
+        """
+        self.check()
+        return await asyncio.to_thread(Answering, build, request, self.cache, self.queue)
+
+    async def answer(self, answering: Answering, batch: Batch) -> None:
+        """Answer a batch whole within the deadline, or refuse it.
+
+        Raises:
+            OverloadedError: There is no room for all of it.
+            DeadlineError: It took too long.
+            NotServingError: The thread that links has died or is stopped.
+        """
+        try:
+            with self.admission.take(len(batch.unanswered)):
+                async with asyncio.timeout(self._deadline):
+                    await answering.answer(batch, together=self.together)
+        except TimeoutError:
+            raise DeadlineError(
+                f"no answer within request_deadline_seconds = {self._deadline:g}; send fewer mentions at a time"
+            ) from None
+
+    async def answer_in_turn(self, answering: Answering, batch: Batch) -> None:
+        """Answer a part of a stream as soon as there is room for it, which is what slows the stream down.
+
+        Raises:
+            NotServingError: The thread that links has died or is stopped.
+        """
+        async with self.admission.wait(len(batch.unanswered)):
+            await answering.answer(batch, together=self.together)
