@@ -1,6 +1,7 @@
 """The lines of a request body, read no faster than they are asked for."""
 
 import asyncio
+import codecs
 from collections import deque
 
 from app.compression import BrokenGzipError, Gunzip
@@ -38,6 +39,7 @@ class Lines:
         self._max_between = max_between
         self._idle_seconds = idle_seconds
         self._lines: deque[bytes | None] = deque()
+        self._mark = codecs.BOM_UTF8
         self._begun = bytearray()
         self._begun_bytes = 0
         self._between = 0
@@ -50,9 +52,11 @@ class Lines:
         Raises:
             BrokenBodyError, LimitError, ClientGoneError: As `read` says.
         """
-        await self._more(wait=True)
+        await self._more_or_fail(wait=True)
         if self._gunzip:
-            await self._more(wait=False)
+            await self._more_or_fail(wait=False)
+        if self._failure and not self._lines:
+            raise self._failure
 
     async def read(self, most: int, *, wait: bool = True) -> list[bytes | None]:
         """Return the next lines, None for one that is too long; none at the end, or if none is at hand.
@@ -135,6 +139,9 @@ class Lines:
 
     def _finish(self) -> None:
         too_long = self._begun_bytes > self._max_line
+        if self._mark and self._begun.startswith(self._mark):
+            del self._begun[: len(self._mark)]
+        self._mark = b""
         if too_long or self._begun.strip():
             self._lines.append(None if too_long else bytes(self._begun))
             self._between = 0

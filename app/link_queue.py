@@ -159,11 +159,11 @@ class LinkQueue(Generic[A]):
                 job.answers.set_exception(NotServingError("what links has died; restart the service"))
             raise
         else:
+            self._count(jobs, len(mentions), begun)
             for job in jobs:
                 job.answers.set_result([next(answers) for _ in job.mentions])
         finally:
             self._busy_since = None
-            self._count(jobs, len(mentions), begun)
 
     def _count(self, jobs: Sequence[_Job[A]], mentions: int, begun: float) -> None:
         worked = time.monotonic() - begun
