@@ -17,6 +17,8 @@ from medlink.types import Mention
 A = TypeVar("A")
 Link = Callable[[Sequence[Mention]], Sequence[A]]
 _SMOOTHING = 0.2
+# A thread that hangs must not keep the process.
+_LONGEST_CALL = 10.0
 _log = structlog.get_logger()
 
 
@@ -69,12 +71,12 @@ class LinkQueue(Generic[A]):
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the call in progress and refuse the rest; returns when the thread has ended."""
+        """Finish the call in progress and refuse the rest; returns when the thread has ended, unless it hangs."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
         if self._thread.is_alive():
-            self._thread.join(self._stuck_after)
+            self._thread.join(_LONGEST_CALL)
 
     @property
     def alive(self) -> bool:
@@ -114,9 +116,8 @@ class LinkQueue(Generic[A]):
         try:
             while jobs := self._next():
                 self._run(jobs)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  # Python would print its message, which may hold a mention
             _log.critical("linking_thread_died", kind=type(error).__name__)
-            raise
         finally:
             self._refuse_all()
 
