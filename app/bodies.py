@@ -1,4 +1,6 @@
-"""Request bodies on their way in: never more of them than the limit, compressed or not."""
+"""Request bodies on their way in: never more of them than the limit, compressed or not, and no waiting for ever."""
+
+import asyncio
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -39,9 +41,10 @@ class BoundedBody:
     A stream of lines passes: what reads it holds a line at a time.
     """
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_body_bytes: int, idle_seconds: float) -> None:
         self._app = app
         self._limit = max_body_bytes
+        self._idle_seconds = idle_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with a `receive` that refuses."""
@@ -52,16 +55,18 @@ class BoundedBody:
         if is_ndjson(headers) and scope["path"] == scope.get("root_path", "") + STREAMED_PATH:
             await self._app(scope, receive, send)
             return
-        await self._app(scope, _Bounded(headers, receive, self._limit).receive, send)
+        await self._app(scope, _Bounded(headers, receive, self._limit, self._idle_seconds).receive, send)
 
 
 class _Bounded:
     """A `receive` that counts and decompresses."""
 
-    def __init__(self, headers: Headers, receive: Receive, limit: int) -> None:
+    def __init__(self, headers: Headers, receive: Receive, limit: int, idle_seconds: float) -> None:
         self._headers = headers
         self._receive = receive
         self._limit = limit
+        self._idle_seconds = idle_seconds
+        self._complete = False
         self._arrived = 0
         self._passed = 0
         self._gunzip: Gunzip | None = None
@@ -70,23 +75,31 @@ class _Bounded:
         """Return the next message.
 
         Raises:
-            HTTPException: The body is too large, not gzip though called so, or compressed in another way.
+            HTTPException: The body is too large, stays out, is not gzip though called so, or compressed in another way.
         """
+        if self._complete:
+            # What is still to come is that the client goes.
+            return await self._receive()
         if content_encoding(self._headers) == "gzip" and self._gunzip is None:
             self._gunzip = Gunzip()
         announced = self._headers.get("content-length", "")
         if announced.isdecimal() and int(announced[:20]) > self._limit:
             raise self._too_large()
-        message = await self._receive()
+        try:
+            async with asyncio.timeout(self._idle_seconds):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, f"nothing came for body_idle_seconds = {self._idle_seconds:g}") from None
         if message["type"] != "http.request":
             return message
+        self._complete = not message.get("more_body", False)
         body = message.get("body", b"")
         self._arrived += len(body)
         if self._arrived > self._limit:
             raise self._too_large()
         if self._gunzip is None:
             return message
-        return {**message, "body": self._decompressed(self._gunzip, body, last=not message.get("more_body", False))}
+        return {**message, "body": self._decompressed(self._gunzip, body, last=self._complete)}
 
     def _decompressed(self, gunzip: Gunzip, body: bytes, *, last: bool) -> bytes:
         gunzip.feed(body)

@@ -50,6 +50,7 @@ _CODES = {
     400: "malformed_body",
     404: "not_found",
     405: "method_not_allowed",
+    408: "slow_body",
     413: "limit",
     415: "unsupported_media_type",
 }
@@ -108,7 +109,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": "Problem", "content": content} for status in statuses}
 
 
-def install(app: FastAPI, *, max_body_bytes: int) -> None:
+def install(app: FastAPI, *, max_body_bytes: int, body_idle_seconds: float) -> None:
     """Map every error to a problem response, and refuse bodies that are too large while they arrive."""
 
     @app.exception_handler(MedlinkError)
@@ -130,7 +131,7 @@ def install(app: FastAPI, *, max_body_bytes: int) -> None:
         response.headers.update(error.headers or {})
         return response
 
-    app.add_middleware(BoundedBody, max_body_bytes=max_body_bytes)
+    app.add_middleware(BoundedBody, max_body_bytes=max_body_bytes, idle_seconds=body_idle_seconds)
     app.add_middleware(Shield)
 
 

@@ -22,7 +22,7 @@ class Linking:
         self._drain_seconds = settings.drain_seconds
         self.together = settings.max_together
         """Most mentions that are linked in one go."""
-        self.queue: LinkQueue[bytes] = LinkQueue(together=self.together, stuck_after=self._deadline)
+        self.queue = self._new_queue()
         self.admission = Admission(settings.max_queue_mentions, rate=lambda: self.queue.rate)
         self.cache = AnswerCache(settings.answer_cache_bytes)
         self.draining = False
@@ -32,6 +32,9 @@ class Linking:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Have the thread run as long as the context lasts."""
+        # An app may be started again, a thread may not.
+        self.queue = self._new_queue()
+        self.draining = False
         self.queue.start()
         try:
             yield
@@ -58,6 +61,9 @@ class Linking:
     def drained(self) -> bool:
         """Whether the time to finish is over."""
         return self._drained.is_set()
+
+    def _new_queue(self) -> LinkQueue[bytes]:
+        return LinkQueue(together=self.together, stuck_after=self._deadline)
 
     async def answering(self, build: IndexBuild, request: Options) -> Answering:
         """Return what answers a request of these options.

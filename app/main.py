@@ -54,7 +54,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
         title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None
     )
     app.state.linking = linking
-    errors.install(app, max_body_bytes=settings.max_body_bytes)
+    errors.install(app, max_body_bytes=settings.max_body_bytes, body_idle_seconds=settings.body_idle_seconds)
     docs.install(app)
     for routes in (link, concepts, health):
         app.include_router(routes.router)

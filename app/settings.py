@@ -52,6 +52,8 @@ class Settings(BaseSettings):
     """Longest context, in code points."""
     max_body_bytes: int = Field(8_000_000, ge=1024)
     """Largest request body, decompressed, that is read; of an NDJSON stream, what may come between two items."""
+    body_idle_seconds: float = Field(30.0, gt=0)
+    """A request is refused when nothing of its body comes for so long."""
     max_line_bytes: int = Field(262_144, ge=1024)
     """Longest line of an NDJSON stream, decompressed."""
     max_queue_mentions: int = Field(10_000, ge=1)

@@ -23,7 +23,7 @@ from app.openapi_bulk import BULK_OPENAPI, STREAM_CONTENT
 from app.schemas import BulkRequest, LinkRequest, QueryOptions
 from app.streams import BulkStream
 
-router = APIRouter(tags=["link"], responses=problems(400, 413, 415, 422, 503, 504))
+router = APIRouter(tags=["link"], responses=problems(400, 408, 413, 415, 422, 503, 504))
 # Nobody reads it; the log of requests shows it.
 _GONE = 499
 _WORTH_COMPRESSING = 1000

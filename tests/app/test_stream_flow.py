@@ -12,6 +12,7 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
+from medlink.types import Concept, Name
 
 TOGETHER = 20
 
@@ -241,5 +242,46 @@ def test_a_line_is_answered_while_its_sender_waits(app):
             await until(lambda: len(exchange.lines()) == 2)
             exchange.gone.set()
             await task
+
+    asyncio.run(go())
+
+
+def test_a_stream_is_answered_by_the_build_that_it_began_with(app, build, make_build, tmp_path):
+    other = make_build(tmp_path / "other", [Concept("T:1", "Cold sore", (Name("Cold sore", "T"),))])
+
+    async def go():
+        async with running(app) as state:
+
+            def parts():
+                for i, line in enumerate(numbered(200, 200)):
+                    if i == 100:
+                        state["builds"]._build = other
+                    yield line
+
+            during = Exchange(app, state, parts(), headers=NDJSON)
+            await during.run()
+            after = Exchange(app, state, numbered(1, 1), headers=NDJSON)
+            await after.run()
+
+            head, *answers = during.lines()
+            cuis = {candidate["cui"] for answer in answers for candidate in answer["candidates"]}
+            assert (head["index"]["id"], len(answers), "T:1" in cuis) == (build.id, 200, False)
+            head, answer = after.lines()
+            assert (head["index"]["id"], answer["candidates"][0]["cui"]) == (other.id, "T:1")
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("begun", [[], [b'{"mentions": ["cold"']])
+def test_a_json_body_that_stays_out_is_refused(build, tmp_path, begun):
+    app = create_app(Settings(data_dir=tmp_path, body_idle_seconds=0.2), build=build)
+
+    async def go():
+        async with running(app) as state:
+            slow = Exchange(app, state, begun, headers={"content-type": "application/json"}, whole=False)
+            await asyncio.wait_for(slow.run(), 10)
+
+            assert slow.messages[0]["status"] == 408
+            assert slow.lines()[0]["code"] == "slow_body"
 
     asyncio.run(go())
