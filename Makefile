@@ -34,6 +34,9 @@ lock: $(VENV)/.dev ## Resolve the pinned, hashed requirements anew; torch stays 
 	$(BIN)/uv pip compile --quiet --generate-hashes --no-annotate --no-header --python-version 3.11 \
 		--extra dev --extra train --extra plot --override requirements/without-torch.txt --constraint requirements/serve.txt \
 		pyproject.toml --output-file requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --generate-hashes --no-annotate --no-header --python-version 3.11 \
+		--extra train --extra plot --override requirements/without-torch.txt --constraint requirements/dev.txt \
+		pyproject.toml --output-file requirements/train.txt
 
 $(VENV)/.serve: requirements/serve.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)

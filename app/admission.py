@@ -17,11 +17,15 @@ class Admission:
     Args:
         places: How many mentions may wait or be worked on, of all requests together.
         rate: Tells how many mentions a second are linked of late; 0 if that is not known.
+        told: Is told how many places are in use whenever that changes.
     """
 
-    def __init__(self, places: int, rate: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self, places: int, rate: Callable[[], float] = lambda: 0.0, told: Callable[[int], None] = lambda taken: None
+    ) -> None:
         self._places = places
         self._rate = rate
+        self._told = told
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.taken = 0
         """Places in use."""
@@ -42,7 +46,7 @@ class Admission:
                 f" {self._places}; try again later",
                 retry_after=self._retry_after(count),
             )
-        self.taken += count
+        self._use(count)
         try:
             yield
         finally:
@@ -56,7 +60,7 @@ class Admission:
         if count and (self._waiting or self.taken + count > self._places):
             await self._turn(count)
         else:
-            self.taken += count
+            self._use(count)
         try:
             yield
         finally:
@@ -81,12 +85,16 @@ class Admission:
                 self._give(count)
             raise
 
+    def _use(self, count: int) -> None:
+        self.taken += count
+        self._told(self.taken)
+
     def _give(self, count: int) -> None:
-        self.taken -= count
+        self._use(-count)
         while self._waiting and (self._waiting[0][1].done() or self.taken + self._waiting[0][0] <= self._places):
             count, turn = self._waiting.popleft()
             if not turn.done():
-                self.taken += count
+                self._use(count)
                 turn.set_result(None)
 
     def _retry_after(self, count: int) -> int:

@@ -3,6 +3,7 @@
 from app.explanations import Asked, ExplanationOut, explain
 from app.facts import CodeOut, DefinitionOut, IndexOut, Out, SemanticTypeOut, codes_of, definitions_of, types_of
 from app.schemas import Options
+from medlink.stages import stage
 from medlink.types import (
     Candidate,
     Conjunction,
@@ -23,7 +24,8 @@ class CandidateOut(Out):
     cui: str
     curie: str
     preferred_name: str
-    matched_name: str
+    matched_name: str | None
+    """The name that was found; null where its source's licence is above `max_licence_level` of `/info`."""
     score: float
     probability: float | None
     relation: Relation
@@ -54,7 +56,7 @@ class CandidateOut(Out):
             cui=concept.id,
             curie=curie(concept.id),
             preferred_name=concept.preferred_name,
-            matched_name=name.text,
+            matched_name=None if name.withheld else name.text,
             score=candidate.score,
             probability=candidate.probability,
             relation=candidate.relation,
@@ -119,15 +121,16 @@ class ResultOut(Out):
     @classmethod
     def of(cls, result: LinkResult, request: Options) -> "ResultOut":
         """Return a result as the request wants it; what does not apply stays unset and is not sent."""
-        facts = _facts(result, request, Asked.by(result))
-        if result.mention.id is not None:
-            facts["id"] = result.mention.id
-        if result.parts:
-            facts["parts"] = [PartOut.of_part(part, result, request) for part in result.parts]
-            facts["conjunction"] = result.conjunction
-        if result.expansion:
-            facts["expansion"] = ExpansionOut.of(result.expansion)
-        return cls.model_validate(facts)
+        with stage("serialise", 1):
+            facts = _facts(result, request, Asked.by(result))
+            if result.mention.id is not None:
+                facts["id"] = result.mention.id
+            if result.parts:
+                facts["parts"] = [PartOut.of_part(part, result, request) for part in result.parts]
+                facts["conjunction"] = result.conjunction
+            if result.expansion:
+                facts["expansion"] = ExpansionOut.of(result.expansion)
+            return cls.model_validate(facts)
 
 
 class PartOut(ResultOut):

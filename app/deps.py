@@ -3,11 +3,13 @@
 from typing import Annotated
 
 from fastapi import Depends, Request
+from sqlalchemy import Engine
 
 from app.bodies import NDJSON, is_ndjson, media_type
 from app.errors import UnsupportedMediaTypeError
 from app.facts import IndexOut
 from app.linking import Linking
+from app.rebuilds import Rebuilds
 from app.serving import ActiveBuilds
 from app.settings import Settings
 from index.store import IndexBuild
@@ -40,6 +42,21 @@ def get_linking(request: Request) -> Linking:
     return linking
 
 
+def get_rebuilds(request: Request) -> Rebuilds:
+    """Return what starts workers."""
+    rebuilds: Rebuilds = request.state.rebuilds
+    return rebuilds
+
+
+def get_store(request: Request) -> Engine:
+    """Return the SQL store.
+
+    Raises:
+        StoreError: It cannot be reached, or its schema is not that of this program.
+    """
+    return get_builds(request).store()
+
+
 def require_json(request: Request) -> None:
     """Refuse a body of another content type.
 
@@ -67,5 +84,7 @@ def describe_index(build: IndexBuild) -> IndexOut:
 
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 BuildsDep = Annotated[ActiveBuilds, Depends(get_builds)]
+RebuildsDep = Annotated[Rebuilds, Depends(get_rebuilds)]
+StoreDep = Annotated[Engine, Depends(get_store)]
 BuildDep = Annotated[IndexBuild, Depends(get_build)]
 LinkingDep = Annotated[Linking, Depends(get_linking)]

@@ -8,6 +8,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,6 +18,8 @@ from medlink.errors import (
     DeadlineError,
     EncoderError,
     IndexMismatchError,
+    JobError,
+    LeaseLostError,
     LimitError,
     MedlinkError,
     MentionError,
@@ -27,6 +30,7 @@ from medlink.errors import (
     SourceError,
     StoreError,
     UnknownConceptError,
+    UnknownIdError,
     UnknownValueError,
 )
 
@@ -35,6 +39,9 @@ STATUS: dict[type[MedlinkError], int] = {
     StoreError: 503,
     UnknownValueError: 422,
     UnknownConceptError: 404,
+    UnknownIdError: 404,
+    JobError: 409,
+    LeaseLostError: 409,
     CurationError: 409,
     MentionError: 422,
     EncoderError: 503,
@@ -48,6 +55,8 @@ STATUS: dict[type[MedlinkError], int] = {
 }
 _CODES = {
     400: "malformed_body",
+    401: "unauthenticated",
+    403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
     408: "slow_body",
@@ -114,9 +123,17 @@ def install(app: FastAPI, *, max_body_bytes: int, body_idle_seconds: float) -> N
 
     @app.exception_handler(MedlinkError)
     async def on_medlink(request: Request, error: MedlinkError) -> JSONResponse:
-        more = {"item": error.item} if isinstance(error, MentionError) else {}
+        more: dict[str, Any] = {"item": error.item} if isinstance(error, MentionError) else {}
+        if isinstance(error, JobError):
+            more["job"] = error.job
         wait = error.retry_after if isinstance(error, OverloadedError) else None
         return problem(STATUS[type(error)], code_of(error), str(error), retry_after=wait, **more)
+
+    @app.exception_handler(SQLAlchemyError)
+    async def on_store(request: Request, error: SQLAlchemyError) -> JSONResponse:
+        # Its text may hold values.
+        _log.error("store_unavailable", kind=type(error).__name__)
+        return problem(503, "store", "the store cannot be read or written now; the log says why")
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -141,7 +158,9 @@ def validation_errors(errors: Any) -> list[dict[str, Any]]:  # noqa: ANN401  # p
     for error in errors:
         # The last step of an unexpected key's place is that key, which is input too.
         place = error["loc"][:-1] if error["type"] == "extra_forbidden" else error["loc"]
-        kept.append({"loc": list(place), "type": error["type"], "msg": error["msg"]})
+        # This kind of message names what was sent as well as what is expected.
+        tags = f"expected one of: {error['ctx']['expected_tags']}" if error["type"] == "union_tag_invalid" else None
+        kept.append({"loc": list(place), "type": error["type"], "msg": tags or error["msg"]})
     return kept
 
 

@@ -36,7 +36,8 @@ class ExplanationOut(Out):
     """Similarity in every channel that found the concept; empty if only a pin put it there."""
     searched: str
     """What was compared with names: the mention, or its part, with its short forms written out."""
-    matched_name: str
+    matched_name: str | None
+    """Null where its source's licence keeps it from being shown; then `steps` is null too."""
     matched_sab: str
     matched_tty: str
     by_id: bool
@@ -92,12 +93,12 @@ def explain(candidate: Candidate, asked: Asked) -> ExplanationOut:
     """Return what speaks for a candidate."""
     name = candidate.name
     by_id = asked.retired_from is not None or candidate.concept.id in {asked.searched, concept_id(asked.searched)}
-    steps = None if by_id else differing_steps(asked.searched, name.text)
+    steps = None if by_id or name.withheld else differing_steps(asked.searched, name.text)
     pin = {"pin": PinOut(entry=candidate.pin.entry, why=candidate.pin.why)} if candidate.pin else {}
     return ExplanationOut(
         channels=dict(candidate.channels),
         searched=asked.searched,
-        matched_name=name.text,
+        matched_name=None if name.withheld else name.text,
         matched_sab=name.sab,
         matched_tty=name.tty,
         by_id=by_id,

@@ -6,12 +6,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import structlog
 
 from medlink.errors import MedlinkError, NotServingError
+from medlink.stages import tell
 from medlink.types import Mention
 
 A = TypeVar("A")
@@ -31,6 +33,7 @@ class _Job(Generic[A]):
     mentions: Sequence[Mention]
     answers: Future[list[A | Exception]] = field(default_factory=Future)
     asked: float = field(default_factory=time.monotonic)
+    context: Context = field(default_factory=copy_context)
 
 
 @dataclass(slots=True)
@@ -52,9 +55,13 @@ class LinkQueue(Generic[A]):
     Args:
         together: Most mentions of several jobs that are linked in one call.
         stuck_after: Seconds after which a call that has not come back counts as dead.
+        dropped: Is told how many mentions were given up because nobody waits for them.
     """
 
-    def __init__(self, *, together: int, stuck_after: float) -> None:
+    def __init__(
+        self, *, together: int, stuck_after: float, dropped: Callable[[int], None] = lambda mentions: None
+    ) -> None:
+        self._dropped = dropped
         self._together = together
         self._stuck_after = stuck_after
         self._jobs: deque[_Job[A]] = deque()
@@ -144,6 +151,7 @@ class LinkQueue(Generic[A]):
                 room -= len(job.mentions)
             else:
                 self.counts.dropped += len(job.mentions)
+                self._dropped(len(job.mentions))
         self._jobs = left
         return taken
 
@@ -151,7 +159,10 @@ class LinkQueue(Generic[A]):
         mentions = [mention for job in jobs for mention in job.mentions]
         begun = self._busy_since = time.monotonic()
         try:
-            answers = iter(link_each(jobs[0].link, mentions))
+            for job in jobs:
+                job.context.run(tell, "queue", begun - job.asked, len(job.mentions))
+            # Who listens to the stages of a request hears those of the call that it shares.
+            answers = iter(jobs[0].context.run(link_each, jobs[0].link, mentions))
         except MedlinkError as error:
             for job in jobs:
                 job.answers.set_exception(error)

@@ -8,10 +8,15 @@ from typing import TypedDict
 import structlog
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
+from opentelemetry.trace import TracerProvider
 
-from app import docs, errors
+from app import auth, docs, errors, page
+from app.drift import Drifts
 from app.linking import Linking
-from app.routes import concepts, health, link
+from app.metrics import Metrics, forget_dead_workers
+from app.observation import Observation
+from app.rebuilds import Rebuilds
+from app.routes import admin, concepts, curation, health, link
 from app.serving import ActiveBuilds
 from app.settings import Settings
 from index.store import IndexBuild
@@ -25,28 +30,41 @@ class State(TypedDict):
 
     settings: Settings
     builds: ActiveBuilds
+    metrics: Metrics
+    rebuilds: Rebuilds
+    drifts: Drifts
     linking: Linking
 
 
-def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAPI:
+def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: TracerProvider | None = None) -> FastAPI:
     """Return the service.
 
     Args:
         settings: Where the store and the builds are, and the limits.
         build: Answer from this build and follow nothing; for tests and for embedding.
+        spans: Where spans of requests go; nowhere if left out.
     """
-    builds = ActiveBuilds(settings, build=build)
-    linking = Linking(settings)
+    builds, metrics = ActiveBuilds(settings, build=build), Metrics()
+    rebuilds, linking = Rebuilds(settings, builds), Linking(settings, metrics)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
-        following = None if build else asyncio.create_task(_follow(builds, settings.build_poll_seconds))
+        forget_dead_workers()
+        followers = [] if build else [_follow(builds, metrics, settings.build_poll_seconds), rebuilds.watch()]
+        following = [asyncio.create_task(follower) for follower in followers]
         async with linking.running():
-            yield State(settings=settings, builds=builds, linking=linking)
-        if following:
-            following.cancel()
+            yield State(
+                settings=settings,
+                builds=builds,
+                metrics=metrics,
+                rebuilds=rebuilds,
+                drifts=Drifts(settings),
+                linking=linking,
+            )
+        for task in following:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await following
+                await task
 
     # A tracer that someone configures for the whole process would record exceptions with their text.
     silent: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
@@ -54,17 +72,24 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
         title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None
     )
     app.state.linking = linking
+    auth.install(app, settings, builds)
     errors.install(app, max_body_bytes=settings.max_body_bytes, body_idle_seconds=settings.body_idle_seconds)
+    app.add_middleware(Observation, metrics=metrics, spans=spans)
     docs.install(app)
-    for routes in (link, concepts, health):
+    page.install(app)
+    for routes in (link, concepts):
+        app.include_router(routes.router, responses=errors.problems(401, 403))
+    for routes in (health, admin, curation):
         app.include_router(routes.router)
     return app
 
 
-async def _follow(builds: ActiveBuilds, every: float) -> None:
+async def _follow(builds: ActiveBuilds, metrics: Metrics, every: float) -> None:
     while True:
         try:
             await asyncio.to_thread(builds.refresh)
+            metrics.state.observe(builds)
+            await asyncio.to_thread(metrics.state.observe_rebuild, builds)
         except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
             _log.error("refresh_failed", kind=type(error).__name__)
         await asyncio.sleep(every)

@@ -6,8 +6,8 @@ import sys
 from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
 
-from app.main import create_app
 from app.settings import Settings
 
 # Streams are told to end before the connections are cut.
@@ -17,13 +17,15 @@ _AFTER_STREAMS = 5
 class DrainingServer(uvicorn.Server):
     """A uvicorn server that takes connections for a moment longer when it is told to stop, to refuse what they ask."""
 
-    def __init__(self, settings: Settings) -> None:
-        app = create_app(settings)
+    def __init__(self, app: FastAPI, settings: Settings) -> None:
+        # Its own logging would show paths and, after an error, values.
         config = uvicorn.Config(
             app,
             host=settings.host,
             port=settings.port,
             timeout_graceful_shutdown=round(settings.drain_seconds) + _AFTER_STREAMS,
+            log_config=None,
+            access_log=False,
         )
         super().__init__(config)
         self._linking = app.state.linking
@@ -48,9 +50,9 @@ class DrainingServer(uvicorn.Server):
         asyncio.get_running_loop().call_later(self._notice, super().handle_exit, sig, frame)
 
 
-def run(settings: Settings) -> None:
+def run(app: FastAPI, settings: Settings) -> None:
     """Serve until a signal says to stop."""
-    server = DrainingServer(settings)
+    server = DrainingServer(app, settings)
     try:
         server.run()
     except KeyboardInterrupt:

@@ -1,10 +1,11 @@
 """What the service and the command line read from their environment."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -42,6 +43,18 @@ class Settings(BaseSettings):
     """Threads of the encoder and of the search; empty means the cores this process may use."""
     build_poll_seconds: float = Field(2.0, gt=0)
     """How often the service looks whether another index build was activated."""
+    rebuild_in_service: bool = True
+    """Whether the service starts a worker for a rebuild; false where `medlink index worker` runs elsewhere."""
+    rebuild_niceness: int = Field(10, ge=0, le=19)
+    """How far a rebuild stands back behind who answers requests: 19 gets little done where others are always busy."""
+    job_lease_seconds: float = Field(120.0, ge=1)
+    """How long nothing may be heard of the worker of a job until the job is given up."""
+    drift_mentions: Path | None = None
+    """File of mentions (.csv, .tsv, .jsonl) by which two index builds are compared; column `text`, and `id` if any."""
+    open_to_loopback: bool = True
+    """Whether this machine may link without a key; false behind a proxy here that does not send X-Forwarded-For."""
+    max_licence_level: int = Field(9, ge=0, le=9)
+    """Highest UMLS restriction level (MRSAB.SRL, 9: unknown) of a source whose names and definitions are returned."""
     max_mentions: int = Field(200, ge=1)
     """Most mentions in one `POST /link`."""
     max_bulk_mentions: int = Field(5000, ge=1)
@@ -70,6 +83,12 @@ class Settings(BaseSettings):
     """Time that requests have to finish when the service is told to stop."""
     drain_notice_seconds: float = Field(1.0, ge=0)
     """How long a stopping service still takes connections, to answer 503, so that a balancer sees it leave."""
+    log_format: Literal["json", "text"] = "json"
+    """Log lines as JSON, or for a person to read."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """Least level of the log lines that are written."""
+    tracing: bool = False
+    """Send spans to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names; needs the `tracing` extra."""
 
     @model_validator(mode="before")
     @classmethod
@@ -93,6 +112,20 @@ class Settings(BaseSettings):
         if self.max_queue_mentions < largest:
             raise ValueError(f"max_queue_mentions must be at least {largest}, else the largest request never fits")
         return self
+
+    @field_validator("tracing")
+    @classmethod
+    def _tracing_is_installed(cls, tracing: bool) -> bool:
+        if tracing and find_spec("opentelemetry.exporter") is None:
+            raise ValueError(
+                "the tracing extra is not installed; run `pip install opentelemetry-exporter-otlp-proto-http`"
+            )
+        return tracing
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables from which another process gets the same settings."""
+        set_ = {name: getattr(self, name) for name in type(self).model_fields}
+        return {f"{_PREFIX}{name}".upper(): str(value) for name, value in set_.items() if value is not None}
 
     @property
     def builds_dir(self) -> Path:

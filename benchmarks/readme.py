@@ -14,16 +14,10 @@ _TABLE = re.compile(r"(<!-- table:([\w-]+) -->\n).*?(<!-- /table -->)", re.DOTAL
 Rows = list[dict[str, Any]]
 
 
-def evaluation(rows: Rows) -> list[list[str]]:
-    """Return header and cells of the accuracy table."""
-    table = [["corpus", "dictionary", "system", "n", "coverage", "acc@1 (95 %)", "acc@5"]]
-    for row in rows:
-        if row["subset"] == "all":
-            low, high = row["ci95"]
-            accuracy = f"{row['acc@1']:.1f} ({low:.1f}-{high:.1f})"
-            numbers = [str(row["n"]), f"{row['coverage']:.1f}", accuracy, f"{row['acc@5']:.1f}"]
-            table.append([f"{row['corpus']} {row['split']}", row["dictionary"], row["system"], *numbers])
-    return table
+def linking(rows: Rows) -> list[list[str]]:
+    """Return header and cells of the table that sets the channels beside each other and what fusion makes of them."""
+    keys = ("corpus", "split", "dictionary", "protocol")
+    return _beside(rows, keys, ["mentions", "dictionary", "protocol", "n"], "acc@1", lambda row: str(row["system"]))
 
 
 def loading(rows: Rows) -> list[list[str]]:
@@ -60,28 +54,43 @@ def refusal(rows: Rows) -> list[list[str]]:
     return table
 
 
-def _beside(rows: Rows, keys: tuple[str, ...], header: list[str], figure: str) -> list[list[str]]:
+def _system(row: dict[str, Any]) -> str:
+    return f"dense, {row['encoder']}" if row["encoder"] else row["system"].removeprefix("baseline-")
+
+
+def _beside(
+    rows: Rows,
+    keys: tuple[str, ...],
+    header: list[str],
+    figure: str,
+    system: Callable[[dict[str, Any]], str] = _system,
+) -> list[list[str]]:
     """Put the systems of one test beside each other."""
     systems: dict[str, None] = {}
     tests: dict[tuple[str, ...], Rows] = {}
     for row in rows:
         if row["subset"] == "all":
-            systems[_system(row)] = None
+            systems[system(row)] = None
             tests.setdefault(tuple(row[key] for key in keys), []).append(row)
     table = [[*header, *systems]]
     for named, found in tests.items():
-        figures = {_system(row): f"{row[figure]:.1f} ({row['ci95'][0]:.1f}-{row['ci95'][1]:.1f})" for row in found}
+        figures = {system(row): f"{row[figure]:.1f} ({row['ci95'][0]:.1f}-{row['ci95'][1]:.1f})" for row in found}
         what = [" ".join(named[:2]), *named[2:]]
-        table.append([*what, str(found[0]["n"]), *(figures.get(system, "") for system in systems)])
+        table.append([*what, str(found[0]["n"]), *(figures.get(name, "") for name in systems)])
     return table
 
 
-def _system(row: dict[str, Any]) -> str:
-    return f"dense, {row['encoder']}" if row["encoder"] else row["system"].removeprefix("baseline-")
-
-
+LINKING_DEV = (
+    "linking-dev-medic-ncbi",
+    "linking-dev-medic",
+    "linking-dev-mesh",
+    "linking-dev-hpo",
+    "linking-dev-open",
+    "linking-dev-open-strict",
+)
 TABLES: dict[str, tuple[Callable[[Rows], list[list[str]]], tuple[str, ...]]] = {
-    "eval-dev-open": (evaluation, ("eval-dev-open",)),
+    "linking-dev": (linking, LINKING_DEV),
+    "linking-test": (linking, tuple(name.replace("-dev", "-test") for name in LINKING_DEV)),
     "encoder": (
         encoders,
         (

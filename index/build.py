@@ -26,8 +26,9 @@ from medlink.encoders import load_encoder
 from medlink.errors import IndexMismatchError, StoreError
 from medlink.kb.records import SourceRecord
 from medlink.manifest import describe_files, write_manifest
+from medlink.protocols import Encoder
 from medlink.text import encoder_text
-from medlink.types import Concept, Encoder, Retirement
+from medlink.types import Concept, Retirement
 
 # Large enough that names of every length fill whole batches.
 _ENCODE_TOGETHER = 4_096
@@ -83,8 +84,7 @@ def build_index(
     encoder = load_encoder(encoder_dir, threads=threads)
     started = datetime.now(UTC)
     build_id = f"{started:%Y%m%dT%H%M%S}{started.microsecond // 1000:03d}Z"
-    unfinished = store.begin(build_id)
-    try:
+    with store.writing(build_id) as unfinished:
         texts = _write_concepts(content, unfinished, encoder, progress)
         chosen = choose_recipe(recipe, len(texts.distinct))
         known = KnownVectors(reuse, encoder, texts.row_of_text)
@@ -106,9 +106,8 @@ def build_index(
         }
         progress("verify", 0, 0)
         _seal(unfinished, facts, texts.distinct, encoder, threads)
+        progress("publish", 0, 0)
         store.publish(unfinished, build_id)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return build_id
 
 

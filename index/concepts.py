@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.facts import Facts
+from index.licences import Licence, Shown
 from index.overlay import Overlay
 from index.snapshot import Snapshot
 from index.words import Words
 from medlink.errors import UnknownConceptError
 from medlink.loose_key import loose_key
-from medlink.types import Concept, ConceptFacts, LinkOptions, Name, Retirement
+from medlink.types import Concept, ConceptFacts, LinkOptions, LinkResult, Name, Retirement
 
 # Some 2 KiB each.
 _REMEMBER = 50_000
@@ -21,20 +22,33 @@ _REMEMBER = 50_000
 class CuratedConcepts:
     """The concepts of a build under one revision of curation; their facts stay as they were built."""
 
-    def __init__(self, snapshot: Snapshot, facts: Facts, words: Words, overlay: Overlay) -> None:
+    def __init__(
+        self, snapshot: Snapshot, facts: Facts, words: Words, overlay: Overlay, licence: Licence | None = None
+    ) -> None:
         self._snapshot = snapshot
         self._facts = facts
         self._words = words
         self._overlay = overlay
+        self._licence = licence or Licence()
+        self._shown = Shown(self._licence, snapshot, overlay)
         self._remembered: dict[str, ConceptFacts] = {}
 
     def under(self, overlay: Overlay) -> "CuratedConcepts":
         """Return the same concepts as other corrections leave them."""
-        return CuratedConcepts(self._snapshot, self._facts, self._words, overlay)
+        return CuratedConcepts(self._snapshot, self._facts, self._words, overlay, self._licence)
+
+    def within(self, licence: Licence) -> "CuratedConcepts":
+        """Return the same concepts with only what may be shown of them."""
+        return CuratedConcepts(self._snapshot, self._facts, self._words, self._overlay, licence)
+
+    def show(self, results: Sequence[LinkResult]) -> list[LinkResult]:
+        """Return results as they may be shown."""
+        return self._shown.results(results)
 
     def concepts(self, ids: Sequence[str]) -> dict[str, Concept]:
         """Return concepts by id, without their names; ids that are not there or blocked are left out."""
-        return {id_: self._renamed(concept) for id_, concept in self._snapshot.concepts(self._unblocked(ids)).items()}
+        found = self._snapshot.concepts(self._unblocked(ids))
+        return self._shown.concepts({id_: self._renamed(concept) for id_, concept in found.items()})
 
     def concept(self, concept_id: str) -> Concept:
         """Return one concept with all its names, the added ones last.
@@ -49,7 +63,8 @@ class CuratedConcepts:
         blocked = {row.name for row in own if row.number in self._overlay.blocked_names}
         kept = (name for name in concept.names if name not in blocked)
         new = (row.name for row in self._overlay.added.of(concept_id, LinkOptions()))
-        return replace(concept, names=(*kept, *new))
+        whole = replace(concept, names=(*kept, *new))
+        return self._shown.concepts({concept_id: whole})[concept_id]
 
     def answering(self, ids: Sequence[str], options: LinkOptions) -> dict[str, Name]:
         """Return, by concept, the first name that the options let answer; concepts without one are left out."""
@@ -63,11 +78,13 @@ class CuratedConcepts:
 
     def facts(self, ids: Sequence[str]) -> dict[str, ConceptFacts]:
         """Return what the linker weighs of concepts; ids that are not there or blocked are left out."""
-        known = {id_: self._remembered[id_] for id_ in ids if id_ in self._remembered}
+        remembered = self._remembered
+        known = {id_: remembered[id_] for id_ in ids if id_ in remembered}
         described = self._snapshot.described(self._unblocked([id_ for id_ in ids if id_ not in known]))
         new = dict(zip(described, map(self._renamed_facts, self._facts.of(list(described.values()))), strict=True))
         if len(self._remembered) > _REMEMBER:
-            self._remembered.clear()
+            # Others may be reading the old one.
+            self._remembered = {}
         self._remembered.update(new)
         return known | new
 

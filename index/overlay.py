@@ -11,8 +11,9 @@ from index.arrays import Bools, NameArrays
 from index.snapshot import NameRow, Snapshot
 from medlink.kb.curation import Action, CurationState, Entry, curated_key
 from medlink.loose_key import loose_key
+from medlink.protocols import Encoder, Retriever
 from medlink.text import encoder_text, match_key
-from medlink.types import Encoder, LinkOptions, Name, Pin, Retrieved, Retriever
+from medlink.types import LinkOptions, Name, Pin, Retrieved
 
 SAB = "CURATION"
 """Source of the names that curation added; their code is the number of the entry."""

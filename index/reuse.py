@@ -16,8 +16,8 @@ from index.snapshot import Snapshot
 from index.store import FORMAT
 from medlink.errors import IndexMismatchError
 from medlink.manifest import read_manifest, sha256
+from medlink.protocols import Encoder
 from medlink.text import ENCODER_TEXT_VERSION, encoder_text
-from medlink.types import Encoder
 
 # In these files nothing that is read here has changed since the first format.
 _NEEDED = (snapshot.FILE, dense.FILE, f"{dense.ROWS}.offsets.npy", f"{dense.ROWS}.values.npy")

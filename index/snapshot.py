@@ -32,6 +32,8 @@ CREATE INDEX code_code ON code (code, sab);
 # SQLite takes at most 32,766 bound values; a few hundred is as fast.
 _SLICE = 500
 _KEY, _LOOSE = 3, 4
+# Some 600 bytes each.
+_REMEMBER = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class Snapshot:
     def __init__(self, path: Path) -> None:
         self._uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         self._local = threading.local()
+        self._remembered: dict[int, NameRow] = {}
 
     def names_by_key(self, keys: Sequence[str]) -> dict[str, list[NameRow]]:
         """Return the names under each match key, in name order; keys without names are left out."""
@@ -141,7 +144,15 @@ class Snapshot:
 
     def names(self, numbers: Sequence[int]) -> dict[int, NameRow]:
         """Return names by number."""
-        return {row[0]: _name_row(row) for row in self._in("SELECT * FROM name WHERE number IN", numbers)}
+        remembered = self._remembered
+        found = {number: remembered[number] for number in numbers if number in remembered}
+        new = [number for number in numbers if number not in found]
+        rows = {row[0]: _name_row(row) for row in self._in("SELECT * FROM name WHERE number IN", new)}
+        if len(remembered) > _REMEMBER:
+            # Others may be reading the old one.
+            self._remembered = remembered = {}
+        remembered.update(rows)
+        return found | rows
 
     def concept_ids(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return concept ids by number."""

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from index.dense import DenseRetriever
 from index.exact import ExactRetriever
 from index.facts import Facts
 from index.lexical import LexicalRetriever
+from index.licences import Licence
 from index.models import Models, describe_models, read_models
 from index.overlay import CurableRetriever, Overlay, lay_over
 from index.recipes import Recipe
 from index.snapshot import Snapshot
+from index.unfinished import sweep, unfinished
 from index.words import Words
 from medlink.encoders import load_encoder
 from medlink.encoders.onnx import available_cores
@@ -27,13 +30,13 @@ from medlink.linking.linker import Linker
 from medlink.linking.ranking import Ranking
 from medlink.loose_key import LOOSE_KEY_VERSION
 from medlink.manifest import find_damage, read_manifest
+from medlink.protocols import Encoder
 from medlink.text import ENCODER_TEXT_VERSION, MATCH_KEY_VERSION
-from medlink.types import Channel, Encoder, LinkOptions
+from medlink.types import Channel, LinkOptions
 
 FORMAT = 3
 ENCODER = "encoder"
 TEXT_VERSIONS = {"encoder_text": ENCODER_TEXT_VERSION, "match_key": MATCH_KEY_VERSION, "loose_key": LOOSE_KEY_VERSION}
-_UNFINISHED = ".tmp-"
 _PROBED: tuple[Channel, ...] = ("dense", "lexical")
 # Another processor may compute a cosine a little differently, and a step of its rounding more.
 _PROBE_TOLERANCE = 0.0015
@@ -64,6 +67,11 @@ class IndexBuild:
         overlay = lay_over(state, self.snapshot, self.arrays, self.encoder, before=self.overlay)
         return replace(self, **_under(overlay, self.concepts.under(overlay), self.retrievers, self.models))
 
+    def within(self, licence_level: int) -> "IndexBuild":
+        """Return the same build, which finds what it found and shows no names of sources above a licence level."""
+        concepts = self.concepts.within(Licence.up_to(licence_level, self.manifest["sources"]))
+        return replace(self, **_under(self.overlay, concepts, self.retrievers, self.models))
+
     def with_models(self, directory: Path) -> "IndexBuild":
         """Return the same build with the models of a directory instead of its own.
 
@@ -83,7 +91,8 @@ def _under(
     curated = {channel: retriever.under(overlay) for channel, retriever in retrievers.items()}
     fusion, calibration = models
     ranking = Ranking(concepts, fusion, calibration) if fusion else None
-    return {"overlay": overlay, "concepts": concepts, "linker": Linker(curated, concepts, overlay.pins, ranking)}
+    linker = Linker(curated, concepts, overlay.pins, ranking, show=concepts.show)
+    return {"overlay": overlay, "concepts": concepts, "linker": linker}
 
 
 def open_build(directory: Path, *, threads: int | None = None) -> IndexBuild:
@@ -216,24 +225,31 @@ class BuildStore:
         """Load a build, as `open_build` does."""
         return open_build(self._directory / build_id, threads=threads)
 
-    def begin(self, build_id: str) -> Path:
-        """Make the directory that a build is written in until it is whole; clear what dead builders left."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        for left in self._directory.glob(f"{_UNFINISHED}*"):
-            builder = left.name.rpartition("-")[2]
-            if builder.isdecimal() and not _alive(int(builder)):
-                shutil.rmtree(left)
-        unfinished = self._directory / f"{_UNFINISHED}{build_id}-{os.getpid()}"
-        unfinished.mkdir()
-        return unfinished
+    def writing(self, build_id: str) -> AbstractContextManager[Path]:
+        """Give the directory that a build is written in until it is whole; clear what dead builders left."""
+        return unfinished(self._directory, build_id)
 
-    def publish(self, unfinished: Path, build_id: str) -> None:
+    def sweep(self) -> list[str]:
+        """Clear what dead builders left, and return the names of those directories."""
+        return sweep(self._directory)
+
+    def free_bytes(self) -> int:
+        """Return how much room there is for builds."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        return shutil.disk_usage(self._directory).free
+
+    def publish(self, written: Path, build_id: str) -> None:
         """Make a written build durable and give it its name, in one step."""
-        for path in sorted(unfinished.rglob("*"), reverse=True):
+        for path in sorted(written.rglob("*"), reverse=True):
             _sync(path)
-        _sync(unfinished)
-        unfinished.rename(self._directory / build_id)
+        _sync(written)
+        written.rename(self._directory / build_id)
         _sync(self._directory)
+
+    def discard(self, build_id: str) -> None:
+        """Remove a published build that nobody was told of."""
+        with self.writing(build_id) as hidden:
+            (self._directory / build_id).rename(hidden / build_id)
 
 
 def _sync(path: Path) -> None:
@@ -242,13 +258,3 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

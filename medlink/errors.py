@@ -5,6 +5,9 @@ MedlinkError
 ├── StoreError             the SQL store is missing, unreachable or of another schema version
 ├── UnknownValueError      a name that must be one of a known set (source, semantic type, recipe, build) is not
 ├── UnknownConceptError    no such concept in this knowledge base
+├── UnknownIdError         no such job, index build or correction
+├── JobError               a job cannot be asked for or cancelled as things are
+├── LeaseLostError         a worker no longer holds the job that it was at
 ├── CurationError          a correction of the knowledge base that is blank or contradicts one in force
 ├── MentionError           a mention that cannot be linked as sent (NUL, lone surrogate, too long)
 ├── EncoderError           an encoder directory is damaged, incomplete or not exportable
@@ -50,6 +53,25 @@ class UnknownValueError(MedlinkError):
 
 class UnknownConceptError(MedlinkError):
     """No such concept in this knowledge base."""
+
+
+class UnknownIdError(MedlinkError):
+    """No such job, index build or correction; does not repeat what was asked for."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"there is no such {kind}")
+
+
+class JobError(MedlinkError):
+    """A job cannot be asked for or cancelled as things are; `job` is the id of the one in the way."""
+
+    def __init__(self, message: str, *, job: str | None = None) -> None:
+        super().__init__(message)
+        self.job = job
+
+
+class LeaseLostError(MedlinkError):
+    """A worker no longer holds the job that it was at; another may be at work."""
 
 
 class CurationError(MedlinkError):

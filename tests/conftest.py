@@ -1,23 +1,30 @@
 """A small knowledge base of our own, index builds over it and a real PostgreSQL, for every test that needs one."""
 
+import json
 import os
 import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partialmethod
 from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
 from sqlalchemy import make_url
+from starlette.testclient import TestClient
 
 from index.build import Content, build_index
 from index.store import BuildStore, IndexBuild
 from medlink.encoders.hashing import HashingEncoder
 from medlink.kb.records import SourceRecord
+from medlink.linking import calibration, fusion
+from medlink.linking.calibration import CALIBRATION_FEATURES
+from medlink.linking.features import FEATURES
+from medlink.linking.fusion import FusionModel
 from medlink.types import Code, Concept, Definition, Name, Retirement, SemanticType
 
 DISEASE = SemanticType("T047", "Disease or Syndrome")
@@ -71,6 +78,15 @@ FreshDatabase = Callable[[], AbstractContextManager[str]]
 MakeBuild = Callable[..., IndexBuild]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _requests_come_from_this_machine() -> Iterator[None]:
+    """Lets tests link without a key; starlette's own default is a client of no address."""
+    local = partialmethod(TestClient.__init__, client=("127.0.0.1", 50000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TestClient, "__init__", local)
+        yield
+
+
 @pytest.fixture(scope="session")
 def encoder_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("encoder") / "hashing"
@@ -94,6 +110,40 @@ def make_build(encoder_dir: Path) -> MakeBuild:
 @pytest.fixture(scope="session")
 def build(make_build: MakeBuild, tmp_path_factory: pytest.TempPathFactory) -> IndexBuild:
     return make_build(tmp_path_factory.mktemp("builds"))
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory of a fusion model and its calibration, with trees that we wrote: what is more alike is likelier."""
+    directory = tmp_path_factory.mktemp("models")
+    trees = [_split(FEATURES, "exact", 0.5, 2.0), _split(FEATURES, "annotated", 0.5, 0.5)]
+    for threshold in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+        trees += [_split(FEATURES, "dense", threshold, 0.3), _split(FEATURES, "mention_words_in_name", threshold, 0.3)]
+    stored = {"format": fusion.FORMAT, "features": [*FEATURES], "trained_on": {}, "annotated": {}, "trees": trees}
+    (directory / fusion.FILE).write_text(json.dumps(stored))
+    judging = [_split(CALIBRATION_FEATURES, "fit", x, 0.8) for x in (-5.0, -4.0, -2.0, 0.0, 2.0, 4.0)]
+    judged = {
+        "format": calibration.FORMAT,
+        "features": [*CALIBRATION_FEATURES],
+        "fusion": FusionModel(stored).fingerprint,
+        "threshold": 0.2,
+        "fitted_on": {"mentions": 0},
+        "texts": 100,
+        "plain_words": {"with": 90, "patient": 40, "severe": 2},
+        "trees": [*judging, _split(CALIBRATION_FEATURES, "ahead_of_others", 0.5, 0.5)],
+    }
+    (directory / calibration.FILE).write_text(json.dumps(judged))
+    return directory
+
+
+def _split(features: Sequence[str], feature: str, threshold: float, by: float) -> list[list[float]]:
+    return [[features.index(feature), threshold, 1], [-by], [by]]
+
+
+@pytest.fixture(scope="session")
+def ranked_build(build: IndexBuild, models: Path) -> IndexBuild:
+    """The build with those models."""
+    return build.with_models(models)
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,8 @@ class Boosting:
     """Rows that a leaf must have."""
     columns: float = 1.0
     """Share of the features that a tree may look at."""
+    depth: int = 8
+    """Most splits on the way to a leaf."""
 
 
 def rank_trees(rows: Floats, right: NDArray[np.bool_], sizes: Sequence[int], boosting: Boosting) -> list[Any]:
@@ -73,6 +75,7 @@ def _grow(
     parameters = {
         **objective,
         "num_leaves": boosting.leaves,
+        "max_depth": boosting.depth,
         "learning_rate": boosting.learning_rate,
         "min_data_in_leaf": boosting.least_rows,
         "feature_fraction": boosting.columns,
@@ -90,18 +93,17 @@ def _grow(
 
 def _nodes(structure: Mapping[str, Any]) -> list[list[float]]:
     """Return the nodes of a tree as `Trees.of_nodes` reads them."""
-    nodes: list[list[float]] = []
-    waiting = [(structure, -1, 0)]
+    nodes: list[list[float]] = [[]]
+    waiting = [(structure, 0)]
     while waiting:
-        node, parent, side = waiting.pop(0)
-        at = len(nodes)
-        if parent >= 0:
-            nodes[parent][side] = at
+        node, at = waiting.pop(0)
         if "leaf_value" in node:
-            nodes.append([_short(node["leaf_value"])])
+            nodes[at] = [_short(node["leaf_value"])]
             continue
-        nodes.append([node["split_feature"], _short(node["threshold"]), 0, 0])
-        waiting += [(node["left_child"], at, 2), (node["right_child"], at, 3)]
+        left = len(nodes)
+        nodes[at] = [node["split_feature"], _short(node["threshold"]), left]
+        nodes += [[], []]
+        waiting += [(node["left_child"], left), (node["right_child"], left + 1)]
     return nodes
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from medlink.protocols import Encoder
 from medlink.text import encoder_text
-from medlink.types import Encoder
 from training.baselines import batches, largest
 
 Vectors = NDArray[np.float32]

@@ -59,6 +59,13 @@ class Measuring:
         self._known: dict[Query, Measured] = {}
         self._ids: dict[str, frozenset[str]] = {}
 
+    def recounted(self, annotated: Mapping[str, int]) -> "Measuring":
+        """Return what knows the same mentions, but of annotators only what is given."""
+        other = Measuring(self._build, annotated)
+        other._ids = self._ids
+        other._known = {query: other._counted(measured) for query, measured in self._known.items()}
+        return other
+
     def measure(self, queries: Iterable[Query]) -> list[Measured]:
         """Return the candidates of each query with their features."""
         asked = list(queries)
@@ -96,11 +103,15 @@ class Measuring:
 
     def _without(self, measured: Measured, ids: Sequence[frozenset[str]], own: Counter[str]) -> Measured:
         chosen = {id_ for id_ in own if own[id_]}
-        if not any(of & chosen for of in ids):
-            return measured
+        return self._counted(measured, own) if any(of & chosen for of in ids) else measured
+
+    def _counted(self, measured: Measured, less: Mapping[str, int] | None = None) -> Measured:
+        """Return a mention whose candidates are annotated as often as is known here, less what is not to be seen."""
+        less = less or {}
         features = measured.features.copy()
         features[:, _ANNOTATED] = [
-            log1p(max((self._annotated.get(id_, 0) - own[id_] for id_ in of), default=0)) for of in ids
+            log1p(max((self._annotated.get(id_, 0) - less.get(id_, 0) for id_ in self.ids(e.concept_id)), default=0))
+            for e in measured.found
         ]
         return replace(measured, features=features)
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from medlink.encoders.pooling import Pooling, pool
 from medlink.errors import EncoderError
+from medlink.protocols import Encoder
 from medlink.text import encoder_text
-from medlink.types import Encoder
 
 MOST_DIFFERENCE = 1e-4
 

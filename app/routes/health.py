@@ -1,13 +1,15 @@
-"""`/livez`, `/readyz`, `/info`: is it up, can it answer, and with what."""
+"""`/livez`, `/readyz`, `/info`, `/metrics`: is it up, can it answer, with what, and how it fares."""
 
-from typing import Any
+from typing import Any, Literal
 
-from fastapi import APIRouter
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
 from app.deps import BuildDep, BuildsDep, LinkingDep, SettingsDep
 from app.errors import problems
+from app.metrics import Metrics
 from medlink import __version__
 
 router = APIRouter(tags=["health"])
@@ -25,6 +27,7 @@ class Ready(BaseModel):
     status: str
     index: str
     refused: dict[str, str]
+    store: Literal["reachable", "unreachable"]
 
 
 class Info(BaseModel):
@@ -43,10 +46,20 @@ async def livez() -> Live:
 
 @router.get("/readyz", responses=problems(503), response_model=Ready)
 def readyz(builds: BuildsDep, linking: LinkingDep) -> Ready | JSONResponse:
-    """Say whether mentions can be linked; `degraded` means on an older build than the activated one."""
+    """Say whether mentions can be linked; `degraded` means on an older build, or without news from the store."""
     linking.check()
-    build = builds.current()
-    return Ready(status="degraded" if builds.refused else "ready", index=build.id, refused=dict(builds.refused))
+    build, lost = builds.current(), builds.store_problem is not None
+    status = "degraded" if builds.refused or lost else "ready"
+    store: Literal["reachable", "unreachable"] = "unreachable" if lost else "reachable"
+    return Ready(status=status, index=build.id, refused=dict(builds.refused), store=store)
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def metrics(request: Request, builds: BuildsDep) -> Response:
+    """Give figures in Prometheus's text format: requests, stages, queue, build, rebuild, memory; never a mention."""
+    figures: Metrics = request.state.metrics
+    figures.state.observe(builds)
+    return Response(figures.exposition(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 @router.get("/info", responses=problems(503))

@@ -79,7 +79,7 @@ async def _stream(
     request: Request, query: QueryOptions, build: BuildDep, settings: SettingsDep, linking: LinkingDep
 ) -> Response:
     answering = await linking.answering(build, query)
-    linking.admission.check()
+    linking.check_room()
     stream = BulkStream(request, answering=answering, index=describe_index(build), linking=linking, settings=settings)
     try:
         await stream.begin()

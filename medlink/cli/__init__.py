@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from medlink.cli import evaluate, index, kb, link, plot, serve, shrink, train
+from medlink.cli import evaluate, index, kb, keys, link, plot, serve, shrink, train
 from medlink.errors import MedlinkError
 
 app = typer.Typer(
@@ -14,6 +14,7 @@ app = typer.Typer(
 )
 app.add_typer(kb.app, name="kb", help="Load knowledge bases into the store.")
 app.add_typer(index.app, name="index", help="Build, check and switch index builds.")
+app.add_typer(keys.app, name="keys", help="API keys of the service.")
 train.app.command("shrink-report")(shrink.shrink_report)
 app.add_typer(train.app, name="train", help="Train and export encoders (needs the train extra).")
 app.add_typer(evaluate.app, name="eval", help="Score linkers, encoders and baselines.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from training.baselines import Dictionary
     from training.channels import ChannelSource
     from training.dense import EncodedNames
-    from training.scratch import ScratchSource
+    from training.scratch import ScratchBuilds, ScratchSource
     from training.systems import DictionarySource, Source
 
 CHANNELS: dict[str, tuple[Channel, ...]] = {
@@ -186,22 +186,35 @@ def _of_active_build(chosen: Selection, label: str, encoder: str) -> "ChannelSou
 
 
 def _of_scratch_builds(names: str, chosen: Selection, label: str, encoder: str) -> "ScratchSource":
+    from app.settings import Settings
+    from training.scratch import ScratchSource
+
+    settings = Settings()
+    builds, name = scratch_builds(names, models=settings.models)
+    longest = settings.max_context_chars
+    return ScratchSource(builds, _channels(chosen), longest_context=longest, label=label or name, encoder=encoder)
+
+
+def scratch_builds(names: str, *, models: Path | None) -> tuple["ScratchBuilds", str]:
+    """Return what makes index builds of a release for evaluation, and what the release is called.
+
+    Args:
+        names: A release, `open` or `open-plus`.
+        models: Directory of the models that rank candidates; none if left out.
+    """
     from rich.console import Console
 
     from app.settings import Settings
     from medlink.cli.kb import find_release
     from medlink.cli.progress import Lines
-    from training.scratch import ScratchBuilds, ScratchSource
+    from training.scratch import ScratchBuilds
 
     settings = Settings()
     release, name = find_release(names, settings.packs_dir)
     saying = Lines(Console(stderr=True), "items")
     folder = settings.data_dir / "eval"
-    builds = ScratchBuilds(
-        release, folder, settings.encoder, threads=settings.threads, models=settings.models, progress=saying
-    )
-    longest = settings.max_context_chars
-    return ScratchSource(builds, _channels(chosen), longest_context=longest, label=label or name, encoder=encoder)
+    builds = ScratchBuilds(release, folder, settings.encoder, threads=settings.threads, models=models, progress=saying)
+    return builds, name
 
 
 def _channels(chosen: Selection) -> dict[str, tuple[Channel, ...]]:

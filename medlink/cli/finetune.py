@@ -47,9 +47,9 @@ def finetune(
     corrections = read_typos(typos) if typos else {}
     documents = _read(corpus, data)
     measured = _read([dev], data) if dev else []
-    scored = scored_splits(data) if exclude is None else [_split(text) for text in exclude]
+    scored = scored_splits(data) if exclude is None else [split_of(text) for text in exclude]
     # What is measured must not be learnt from, whatever else is scored.
-    scored += [_split(dev)] if dev and _split(dev) not in scored else []
+    scored += [split_of(dev)] if dev and split_of(dev) not in scored else []
     kept, dropped = _without(scored, documents, data)
     base = read_checkpoint(checkpoint, chosen.max_length)
     found, terminology = _names(names, languages, base.uncased, chosen)
@@ -118,10 +118,15 @@ def _mentions(
 def _read(splits: Sequence[str], data: Path) -> "list[LabeledDocument]":
     from medlink.corpora.catalogue import read_split
 
-    return [document for text in splits for document in read_split(*_split(text), data)]
+    return [document for text in splits for document in read_split(*split_of(text), data)]
 
 
-def _split(text: str) -> tuple[str, str]:
+def split_of(text: str) -> tuple[str, str]:
+    """Return the corpus and the split that `corpus:split` names.
+
+    Raises:
+        typer.BadParameter: It is of another form.
+    """
     name, _, split = text.partition(":")
     if not name or not split:
         raise typer.BadParameter(f"{text!r} is not of the form corpus:split, e.g. ncbi-disease:train")

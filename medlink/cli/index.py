@@ -1,10 +1,14 @@
-"""`medlink index build | verify | list | activate`."""
+"""`medlink index build | verify | list | activate | diff | worker`."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+
+from medlink.errors import StoreError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -27,39 +31,31 @@ def build(
     ] = True,
 ) -> None:
     """Build an index over every name in the store, verify it and publish it."""
-    from index.build import Content, build_index, is_current
+    from index.build import is_current
+    from index.rebuild import build_from_store, content_of
     from index.store import BuildStore
     from medlink.cli.progress import progress
     from medlink.kb.builds import Builds
     from medlink.kb.repository import Repository
-    from medlink.manifest import read_manifest
 
     settings, engine = _open()
-    store, builds, repository = BuildStore(settings.builds_dir), Builds(engine), Repository(engine)
-    content = Content(
-        concepts=repository.concepts(),
-        retirements=repository.retirements(),
-        sources=repository.sources(),
-        loads=repository.fingerprints(),
-        total=repository.concept_count(),
-    )
+    store, builds = BuildStore(settings.builds_dir), Builds(engine)
+    content = content_of(Repository(engine))
     active = builds.active_build()
     if if_stale and active and is_current(store, active.build_id, content, settings.encoder, settings.models):
         _console.print(f"index build {active.build_id} is up to date")
         return
-    earlier = [store.path(active.build_id)] if reuse and active and active.build_id in store.ids() else []
     with progress("items") as advance:
-        build_id = build_index(
+        build_id, facts = build_from_store(
             content,
-            settings.encoder,
             store,
+            settings.encoder,
+            earlier=active.build_id if reuse and active else None,
             recipe=recipe,
             threads=settings.threads,
-            reuse=earlier,
             models=settings.models,
             progress=advance,
         )
-    facts = read_manifest(store.path(build_id))
     builds.register_build(build_id, facts)
     if activate:
         builds.activate_build(build_id)
@@ -122,6 +118,76 @@ def activate(build_id: Annotated[str, typer.Argument(help="An id of `medlink ind
     builds = Builds(engine)
     builds.register_build(build_id, read_manifest(directory))
     _console.print(f"index build {build_id} is active, generation {builds.activate_build(build_id)}")
+
+
+@app.command()
+def diff(
+    earlier: Annotated[str, typer.Argument(help="An id of `medlink index list`.")],
+    later: Annotated[str, typer.Argument(help="The build whose answers are the new ones.")],
+    input: Annotated[Path | None, typer.Option(help="A .csv, .tsv or .jsonl file of mentions.")] = None,
+    column: Annotated[str, typer.Option(help="Column (or JSON key) that holds the mention.")] = "text",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show which mentions of a file two builds answer differently, and why; the texts are not printed."""
+    from app.drift import measure_drift
+    from index.store import BuildStore
+    from medlink.cli.mention_files import read_mentions
+
+    settings, engine = _open()
+    _yield_to_others(settings.rebuild_niceness)
+    source = input or settings.drift_mentions
+    if source is None:
+        raise typer.BadParameter("give --input, or set MEDLINK_DRIFT_MENTIONS")
+    for build_id in (earlier, later):
+        BuildStore(settings.builds_dir).path(build_id)
+    drift = measure_drift(settings, engine, earlier, later, read_mentions(source, column))
+    if as_json:
+        typer.echo(drift.model_dump_json())
+        return
+    table = Table("item", "id", "before", "after", "why")
+    for change in drift.changes:
+        place = str(change.item) if change.part is None else f"{change.item}, part {change.part}"
+        before, after = (f"{a.status} {a.cui or a.reason or ''}" for a in (change.before, change.after))
+        why = " ".join([change.why, *change.successors])
+        table.add_row(place, escape(change.id or ""), escape(before), escape(after), escape(why))
+    _console.print(table)
+    _console.print(f"{drift.changed:,} of {drift.mentions:,} mentions are answered differently", highlight=False)
+
+
+@app.command()
+def worker(
+    once: Annotated[bool, typer.Option("--once", help="End when no rebuild waits, and wait for none.")] = False,
+) -> None:
+    """Run the rebuilds that `POST /admin/index/rebuild` asks for, at low priority; any number of workers may run."""
+    import time
+
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from app import logs
+    from app.worker import run_next
+
+    settings, engine = _open()
+    _yield_to_others(settings.rebuild_niceness)
+    logs.configure(settings.log_format, settings.log_level)
+    while True:
+        try:
+            ran = run_next(settings, engine)
+        except SQLAlchemyError:
+            if once:
+                raise StoreError("the store cannot be read or written now; check that it runs") from None
+            ran = False
+        if once and not ran:
+            return
+        if not ran:
+            time.sleep(settings.build_poll_seconds)
+
+
+def _yield_to_others(niceness: int) -> None:
+    """Leave the processor to whoever answers requests."""
+    import os
+
+    os.nice(niceness)
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _open() -> tuple["Settings", "Engine"]:

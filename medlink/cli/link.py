@@ -98,7 +98,7 @@ def _table(answer: dict[str, Any]) -> Table:
             str(candidate["rank"]),
             escape(candidate["cui"]),
             escape(candidate["preferred_name"]),
-            escape(candidate["matched_name"]),
+            escape(candidate["matched_name"] or "(withheld)"),
             f"{candidate['score']:.4f}",
             escape(", ".join(t["name"] for t in candidate["semantic_types"])),
             escape(", ".join(f"{c['sab']} {c['code']}" for c in candidate["codes"][:4])),

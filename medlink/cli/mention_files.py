@@ -34,20 +34,14 @@ def link_file(source: Path, target: Path, column: str, answers: Answers) -> None
         UnknownValueError: An ending that names no format.
         SourceError: The file is missing or a line is not what the format says.
     """
-    for path in (source, target):
-        if path.suffix.lower() not in _FORMATS:
-            raise UnknownValueError("file format", path.suffix, _FORMATS)
-    if not source.is_file():
-        raise SourceError("no such file", file=str(source))
+    _check_source(source)
+    if target.suffix.lower() not in _FORMATS:
+        raise UnknownValueError("file format", target.suffix, _FORMATS)
     if target.is_dir() or not target.parent.is_dir():
         raise SourceError("cannot be written; name a file in a directory that exists", file=str(target))
     with _replacing(target) as handle, progress("mentions") as advance:
         columns, rows = _read(source)
-        if column not in columns and source.suffix.lower() in _DELIMITERS:
-            # Without a header the first row is a mention, so the columns are counted and not named.
-            raise SourceError(
-                f"none of the {len(columns)} columns is called {column!r}; see --column", file=str(source)
-            )
+        _check_column(column, columns, source)
         write = _writer(handle, target.suffix.lower(), columns)
         done = 0
         advance("link", done, 0)
@@ -58,6 +52,33 @@ def link_file(source: Path, target: Path, column: str, answers: Answers) -> None
             done += len(chunk)
             advance("link", done, 0)
         advance("link", done, done)
+
+
+def read_mentions(source: Path, column: str) -> Iterator[tuple[str | None, object]]:
+    """Yield the id, if there is a column of that name, and the text of each row of a file.
+
+    Raises:
+        UnknownValueError: An ending that names no format.
+        SourceError: The file is missing or a line is not what the format says.
+    """
+    _check_source(source)
+    columns, rows = _read(source)
+    _check_column(column, columns, source)
+    for row in rows:
+        yield (str(row["id"]) if row.get("id") is not None else None), _mention(row, column, source)
+
+
+def _check_source(source: Path) -> None:
+    if source.suffix.lower() not in _FORMATS:
+        raise UnknownValueError("file format", source.suffix, _FORMATS)
+    if not source.is_file():
+        raise SourceError("no such file", file=str(source))
+
+
+def _check_column(column: str, columns: Sequence[str], source: Path) -> None:
+    if column not in columns and source.suffix.lower() in _DELIMITERS:
+        # Without a header the first row is a mention, so the columns are counted and not named.
+        raise SourceError(f"none of the {len(columns)} columns is called {column!r}; see --column", file=str(source))
 
 
 def _read(path: Path) -> tuple[list[str], Iterator[Row]]:

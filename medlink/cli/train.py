@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medlink.cli import learned
 from medlink.cli.finetune import finetune
 from medlink.errors import EncoderError, SourceError
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(finetune)
+app.command()(learned.fusion)
+app.command()(learned.calibrate)
 
 
 class PoolingChoice(StrEnum):

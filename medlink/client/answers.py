@@ -34,7 +34,7 @@ class CandidateJson(TypedDict):
     cui: str
     curie: str
     preferred_name: str
-    matched_name: str
+    matched_name: str | None
     score: float
     probability: NotRequired[float | None]
     case_mismatch: NotRequired[bool]

@@ -49,6 +49,15 @@ def normal_source(sab: str) -> str:
     return _PREFIXES.get(sab.upper(), sab.upper())
 
 
+def vocabulary_of(id_: str) -> str:
+    """Return the vocabulary that a normal id is of.
+
+    >>> vocabulary_of("MESH:D003920"), vocabulary_of("rs12")
+    ('MESH', '')
+    """
+    return id_.partition(":")[0] if ":" in id_ else ""
+
+
 def candidate_ids(concept_id: str, codes: Iterable[Code]) -> frozenset[str]:
     """Return every id that a candidate answers to: its own and its codes.
 

@@ -7,7 +7,7 @@ from medlink.encoders.artefact import read_kind
 from medlink.encoders.hashing import HashingEncoder
 from medlink.encoders.onnx import OnnxEncoder
 from medlink.errors import UnknownValueError
-from medlink.types import Encoder
+from medlink.protocols import Encoder
 
 __all__ = ["HashingEncoder", "OnnxEncoder", "load_encoder"]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, insert, select, update
+from sqlalchemy import Connection, Engine, insert, select, update
 
-from medlink.errors import UnknownValueError
+from medlink.errors import UnknownIdError, UnknownValueError
 from medlink.kb import orm
 from medlink.kb.database import writing
 
@@ -47,12 +47,8 @@ class Builds:
 
     def register_build(self, build_id: str, manifest: Mapping[str, Any]) -> None:
         """Record a build whose directory is complete; registering it again replaces its manifest."""
-        build = orm.IndexBuild
-        values = {"state": "ready", "manifest": dict(manifest)}
         with writing(self._engine) as connection:
-            changed = connection.execute(update(build).where(build.id == build_id).values(**values))
-            if not changed.rowcount:
-                connection.execute(insert(build).values(id=build_id, created_at=datetime.now(UTC), **values))
+            register(connection, build_id, manifest)
 
     def set_state(self, build_id: str, state: str) -> None:
         """Say that a build is ready, quarantined or deleted.
@@ -79,16 +75,21 @@ class Builds:
         Raises:
             UnknownValueError: No such build, or it is not ready.
         """
-        active, build = orm.ActiveBuild, orm.IndexBuild
         with writing(self._engine) as connection:
-            ready = list(connection.scalars(select(build.id).where(build.state == "ready").order_by(build.id)))
-            if build_id not in ready:
-                raise UnknownValueError("index build", build_id, ready)
-            values = {"build_id": build_id, "generation": active.generation + 1}
-            generation = connection.scalars(update(active).values(**values).returning(active.generation)).one()
-            entry = {"generation": generation, "build_id": build_id, "at": datetime.now(UTC)}
-            connection.execute(insert(orm.Activation).values(**entry))
-        return generation
+            return activate(connection, build_id)
+
+    def roll_back(self) -> str:
+        """Let the build answer that did before the one that does now, and return its id; twice goes back twice.
+
+        Raises:
+            UnknownIdError: None did, or none that did is ready.
+        """
+        with writing(self._engine) as connection:
+            way = _way_here(connection)
+            if len(way) < 2:
+                raise UnknownIdError("earlier index build that is ready")
+            activate(connection, way[-2])
+            return way[-2]
 
     def active_build(self) -> ActiveBuild | None:
         """Return the build that answers, None before the first activation."""
@@ -104,3 +105,44 @@ class Builds:
         query = select(log.generation, log.build_id, log.at).order_by(log.generation.desc())
         with self._engine.connect() as connection:
             return [Activation(*row) for row in connection.execute(query)]
+
+
+def register(connection: Connection, build_id: str, manifest: Mapping[str, Any]) -> None:
+    """Record a build in a transaction; see `Builds.register_build`."""
+    build = orm.IndexBuild
+    values = {"state": "ready", "manifest": dict(manifest)}
+    changed = connection.execute(update(build).where(build.id == build_id).values(**values))
+    if not changed.rowcount:
+        connection.execute(insert(build).values(id=build_id, created_at=datetime.now(UTC), **values))
+
+
+def activate(connection: Connection, build_id: str) -> int:
+    """Let a build answer from the end of a transaction on; see `Builds.activate_build`."""
+    active = orm.ActiveBuild
+    ready = _ready(connection)
+    if build_id not in ready:
+        raise UnknownValueError("index build", build_id, ready)
+    values = {"build_id": build_id, "generation": active.generation + 1}
+    generation = connection.scalars(update(active).values(**values).returning(active.generation)).one()
+    entry = {"generation": generation, "build_id": build_id, "at": datetime.now(UTC)}
+    connection.execute(insert(orm.Activation).values(**entry))
+    return generation
+
+
+def _ready(connection: Connection) -> list[str]:
+    build = orm.IndexBuild
+    return list(connection.scalars(select(build.id).where(build.state == "ready").order_by(build.id)))
+
+
+def _way_here(connection: Connection) -> list[str]:
+    """Return the ready builds that one came by to the present one, without those that were rolled back."""
+    log, ready = orm.Activation, set(_ready(connection))
+    # The row's lock makes other activations wait until this one is through.
+    connection.execute(update(orm.ActiveBuild).values(generation=orm.ActiveBuild.generation))
+    way: list[str] = []
+    for build_id in connection.scalars(select(log.build_id).order_by(log.generation)):
+        if len(way) > 1 and way[-2] == build_id:
+            way.pop()
+        elif way[-1:] != [build_id]:
+            way.append(build_id)
+    return [build_id for build_id in way[:-1] if build_id in ready] + way[-1:]

@@ -241,6 +241,10 @@ class Job(Base):
     state: Mapped[str]
     stage: Mapped[str] = mapped_column(server_default="")
     progress: Mapped[float] = mapped_column(Float, server_default="0")
+    done: Mapped[int] = mapped_column(_LONG, server_default="0")
+    total: Mapped[int] = mapped_column(_LONG, server_default="0")
+    rate: Mapped[float | None] = mapped_column(Float)
+    eta_seconds: Mapped[float | None] = mapped_column(Float)
     parameters: Mapped[dict[str, Any]]
     counts: Mapped[dict[str, Any]]
     requested_by: Mapped[str] = mapped_column(server_default="")
@@ -249,6 +253,7 @@ class Job(Base):
     lease_until: Mapped[datetime | None]
     heartbeat_at: Mapped[datetime | None]
     fencing_token: Mapped[int] = mapped_column(server_default="0")
+    build_id: Mapped[str | None]
     error: Mapped[str | None]
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]

@@ -1,5 +1,6 @@
 """How probable it is that a candidate is right, and whether it is the concept or one broader than the mention."""
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,27 +14,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medlink.linking.features import FEATURES, Asked
-from medlink.linking.fusion import Fused
+from medlink.linking.fusion import Fused, FusionModel
 from medlink.linking.letter_case import mismatches_case
-from medlink.linking.trees import read_trees
+from medlink.linking.trees import is_model, read_trees
 
 FORMAT = 1
 FILE = "calibration.json"
 JUDGED = 10
 """So many candidates are judged; those behind them are not worth the work."""
 OWN_FEATURES = (
-    "order",
+    "fit",
     "ahead_of_others",
     "case_mismatch",
-    "broader",
+    "covers_part",
     "plainest_word",
     "plainness",
 )
 """What is looked at beside the features of fusion."""
-CALIBRATION_FEATURES = (*OWN_FEATURES, *FEATURES)
+OF_DICTIONARY = ("names", "name_sources", "codes", "sources", "has_cui", "literature_source", "annotated")
+"""Features that say more of the dictionary and of what annotators could choose than of how well a candidate fits."""
+CALIBRATION_FEATURES = (*OWN_FEATURES, *(feature for feature in FEATURES if feature not in OF_DICTIONARY))
+_FITTING = [column for column, feature in enumerate(FEATURES) if feature not in OF_DICTIONARY]
+# As if every concept were one that annotators could choose, and none had been chosen yet.
+_AS_IF = {FEATURES.index("literature_source"): 1.0, FEATURES.index("annotated"): 0.0}
+_HOLDS = {"fusion": str, "threshold": float, "fitted_on": dict, "texts": int, "plain_words": dict}
 _DECIMALS = 4
+_STEPS = 10**_DECIMALS
 # Words in so large a share of texts, outside of mentions, say nothing about what is meant.
 _PLAIN = 0.05
+# More probable than this, a concept that covers a part of the mention is what annotators would choose for it.
+_FITS = 0.4
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +61,7 @@ class Calibration:
     """
 
     def __init__(self, stored: Mapping[str, Any]) -> None:
-        if stored.get("format") != FORMAT or tuple(stored.get("features", ())) != CALIBRATION_FEATURES:
+        if not is_model(stored, FORMAT, CALIBRATION_FEATURES, _HOLDS):
             raise ValueError("the calibration is of another version; run `medlink train calibrate`")
         self._stored = stored
         self._trees = read_trees(stored, len(CALIBRATION_FEATURES))
@@ -88,23 +98,32 @@ class Calibration:
         fitted_on: Mapping[str, Any] = self._stored["fitted_on"]
         return fitted_on
 
-    def judge(self, asked: Sequence[Asked], lists: Sequence[Sequence[Fused]]) -> list[list[Fused]]:
+    def judge(self, asked: Sequence[Asked], lists: Sequence[Sequence[Fused]], model: FusionModel) -> list[list[Fused]]:
         """Return the same candidates with relation and probability; probabilities fall along a list.
 
         Args:
             asked: The mentions.
             lists: The candidates of each, best first.
+            model: The fusion model.
         """
-        marked = [mark_broader(mention, fused, self.plain) for mention, fused in zip(asked, lists, strict=True)]
-        rows = [calibration_features(mention, fused, self.plain) for mention, fused in zip(asked, marked, strict=True)]
+        covers = [[covers_part(m, f, self.plain) for f in fused] for m, fused in zip(asked, lists, strict=True)]
+        rows = [
+            calibration_features(*one, self.plain) for one in zip(asked, lists, covers, fits(lists, model), strict=True)
+        ]
         if not sum(map(len, rows)):
-            return marked
+            return [list(fused) for fused in lists]
         logits = self._trees.predict(np.concatenate([row for row in rows if len(row)]))
         judged, start = [], 0
-        for fused, row in zip(marked, rows, strict=True):
+        for fused, row, part in zip(lists, rows, covers, strict=True):
             stated = probabilities(logits[start : start + len(row)])
             start += len(row)
-            judged.append([replace(f, probability=p) for f, p in zip(fused, _padded(stated, len(fused)), strict=True)])
+            padded = [*stated, *[0.0] * (len(fused) - len(row))]
+            judged.append(
+                [
+                    replace(f, probability=p, relation="broader" if is_broader(covered, p) else "exact")
+                    for f, p, covered in zip(fused, padded, part, strict=True)
+                ]
+            )
         return judged
 
 
@@ -129,12 +148,11 @@ class PlainWords:
         return log1p(1000 * self._counts.get(word, 0) / self._texts)
 
 
-def mark_broader(asked: Asked, fused: Sequence[Fused], plain: PlainWords) -> list[Fused]:
-    """Mark candidates that cover a part of the mention only, or are there for what is below them."""
-    return [replace(f, relation="broader") if _is_broader(asked, f, plain) else f for f in fused]
+def covers_part(asked: Asked, fused: Fused, plain: PlainWords) -> bool:
+    """Say whether a candidate's name is a part of the mention only, or it is there for what is below it.
 
-
-def _is_broader(asked: Asked, fused: Fused, plain: PlainWords) -> bool:
+    Words that say nothing about what is meant may be left over: "patients with asthma" is asthma.
+    """
     feature = dict(zip(FEATURES, fused.features, strict=True))
     if feature["exact"]:
         return False
@@ -142,33 +160,63 @@ def _is_broader(asked: Asked, fused: Fused, plain: PlainWords) -> bool:
         return True
     if feature["name_words_in_mention"] < 1 and feature["preferred_words_in_mention"] < 1:
         return False
-    left = feature["rarity_only_in_mention"] > 0 and feature["mention_words_in_name"] < 1
+    left = feature["mention_words_in_name"] < 1
     return left and not all(plain.is_plain(word) for word in asked.words if word not in fused.words)
 
 
-def calibration_features(asked: Asked, fused: Sequence[Fused], plain: PlainWords) -> Floats:
+def is_broader(covers: bool, probability: float) -> bool:
+    """Say whether a candidate is offered for want of one that fits the whole mention.
+
+    Args:
+        covers: Whether it covers a part of the mention only.
+        probability: That it is what is meant all the same: annotators often take the broader concept.
+    """
+    return covers and probability < _FITS
+
+
+def fits(lists: Sequence[Sequence[Fused]], model: FusionModel) -> list[list[float]]:
+    """Return how well each of the first candidates fits, whatever the dictionary and the annotators know of it.
+
+    Annotators choose concepts of their own vocabulary only, so that a concept of another one was never right where a
+    fusion model learnt; how well its name fits the mention is not to depend on that.
+
+    Args:
+        lists: The candidates of each mention, best first.
+        model: The fusion model.
+    """
+    rows = np.array([f.features for fused in lists for f in fused[:JUDGED]]).reshape(-1, len(FEATURES))
+    for column, value in _AS_IF.items():
+        rows[:, column] = value
+    orders = model.orders(rows).tolist()
+    starts = np.cumsum([0, *(min(len(fused), JUDGED) for fused in lists)]).tolist()
+    return [orders[start:end] for start, end in itertools.pairwise(starts)]
+
+
+def calibration_features(
+    asked: Asked, fused: Sequence[Fused], covers: Sequence[bool], fit: Sequence[float], plain: PlainWords
+) -> Floats:
     """Return the features of the first candidates, (at most JUDGED, len(CALIBRATION_FEATURES)).
 
     Args:
         asked: The mention.
-        fused: Its candidates, best first, marked.
+        fused: Its candidates, best first.
+        covers: Whether each covers a part of the mention only.
+        fit: How well each of the first fits.
         plain: How common words are.
     """
-    judged = fused[:JUDGED]
-    orders = [f.order for f in judged]
     plainness = [plain.plainness(word) for word in asked.words] or [0.0]
     rows = []
-    for at, f in enumerate(judged):
-        others = max(orders[:at] + orders[at + 1 :], default=f.order - 10.0)
+    for at, f in enumerate(fused[:JUDGED]):
+        others = max([*fit[:at], *fit[at + 1 :]], default=fit[at] - 10.0)
         rows.append(
             (
-                f.order,
-                f.order - others,
+                fit[at],
+                fit[at] - others,
                 mismatches_case(asked.text, f.name.text),
-                f.relation == "broader",
+                covers[at],
                 min(plainness),
                 sum(plainness) / len(plainness),
-                *f.features,
+                *(f.features[column] for column in _FITTING),
             )
         )
     return np.array(rows, np.float64).reshape(len(rows), len(CALIBRATION_FEATURES))
@@ -188,8 +236,5 @@ def probabilities(logits: Floats) -> list[float]:
         # What the first says of itself is fitted best; the others share what it leaves.
         stated[1:] *= (1 - stated[0]) / stated[1:].sum()
         stated = np.minimum.accumulate(stated)
-    return [round(float(p), _DECIMALS) for p in stated]
-
-
-def _padded(stated: Sequence[float], length: int) -> list[float]:
-    return [*stated, *[0.0] * (length - len(stated))]
+    # All but the first are rounded down, or together they might come to more than one.
+    return [round(float(p), _DECIMALS) for p in [*stated[:1], *np.floor(stated[1:] * _STEPS) / _STEPS]]

@@ -31,7 +31,12 @@ class Evidence:
 
     @property
     def names(self) -> list[Retrieved]:
-        """The names that the concept was found by, those of the channels in their order."""
+        """The names that the concept was found by, those of the channels in their order; an exact one stands alone.
+
+        What an exact name is taken for does not depend on what the other channels found.
+        """
+        if "exact" in self.channels:
+            return [self.channels["exact"][1]]
         others = (self.part.retrieved if self.part else None, self.above)
         return [*(retrieved for _, retrieved in self.channels.values()), *(r for r in others if r)]
 

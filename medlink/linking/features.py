@@ -1,9 +1,10 @@
 """The features of fusion: how well each candidate fits a mention, as numbers of one row."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log1p
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,25 +71,78 @@ class Asked:
         return cls(text, words(text), context)
 
 
-Rarity = Mapping[str, float]
 Known = Callable[[ConceptFacts], tuple[float, ...]]
-"""The last features, those that a concept has whatever the mention is."""
+"""Returns the last features, those that a concept has whatever the mention is."""
 
 
-def best_name(asked: Asked, evidence: Evidence, rarity: Rarity) -> Retrieved:
+class Weights:
+    """How much the words of names weigh, by how rare they are; each name is weighed once.
+
+    Args:
+        rarity: How rare each word of mentions and names is.
+    """
+
+    def __init__(self, rarity: Mapping[str, float]) -> None:
+        self._rarity = rarity
+        self._weighed: dict[tuple[str, ...], tuple[frozenset[str], float]] = {}
+
+    def of(self, name: tuple[str, ...]) -> tuple[frozenset[str], float]:
+        """Return the distinct words of a name and what they weigh."""
+        weighed = self._weighed.get(name)
+        if weighed is None:
+            distinct = frozenset(name)
+            weighed = self._weighed[name] = distinct, self.sum(distinct)
+        return weighed
+
+    def sum(self, distinct: Collection[str]) -> float:
+        """Return what some words weigh."""
+        # Sums of more than two floats depend on their order, and that of a set on the process.
+        ordered = sorted(distinct) if len(distinct) > 2 else distinct
+        return sum([self._rarity[word] for word in ordered])
+
+
+class Matched(NamedTuple):
+    """The name that stands for a candidate, its distinct words, what they weigh, and those shared with the mention."""
+
+    retrieved: Retrieved
+    words: frozenset[str]
+    weight: float
+    shared: float
+
+    def shares(self, whole: float) -> tuple[float, float]:
+        """Return how much of a mention the name has, and of the name the mention, rare words counting more.
+
+        Args:
+            whole: What the mention's words weigh.
+        """
+        return self.shared / whole if whole else 0.0, self.shared / self.weight if self.weight else 0.0
+
+
+def matched(asked: Asked, retrieved: Retrieved, weights: Weights) -> Matched:
+    """Compare the words of a name with those of a mention."""
+    words, weight = weights.of(retrieved.words)
+    common = weights.of(asked.words)[0] & words
+    return Matched(retrieved, words, weight, weights.sum(common) if common else 0.0)
+
+
+def best_name(asked: Asked, evidence: Evidence, weights: Weights) -> Matched:
     """Return the name that a candidate shows: an exact one, or the one that shares most words with the mention."""
-    if "exact" in evidence.channels:
-        return evidence.channels["exact"][1]
-    own = set(asked.words)
-    return max(evidence.names, key=lambda r: sum(_shares(asked.words, own, r.words, rarity)))
+    names = evidence.names
+    if len(names) == 1:
+        return matched(asked, names[0], weights)
+    whole = weights.of(asked.words)[1]
+    # Names of the same words are the same here, and the first of equal ones counts.
+    distinct = {retrieved.words: retrieved for retrieved in reversed(names)}
+    compared = [matched(asked, retrieved, weights) for retrieved in reversed(distinct.values())]
+    return max(compared, key=lambda name: sum(name.shares(whole)))
 
 
 def measure(
     asked: Asked,
     found: Sequence[Evidence],
-    names: Sequence[Retrieved],
+    names: Sequence[Matched],
     facts: Mapping[str, ConceptFacts],
-    rarity: Rarity,
+    weights: Weights,
     known: Known,
 ) -> Floats:
     """Return the features of the candidates of one mention, (n, len(FEATURES)).
@@ -101,35 +155,61 @@ def measure(
         found: The candidates.
         names: The name that stands for each.
         facts: What is known about the candidates, and their broader concepts as far as those are candidates too.
-        rarity: How rare each word of mention and names is.
+        weights: How much each word of mention and names weighs.
         known: Returns the features of a concept alone.
     """
-    own, numbers = set(asked.words), _numbers(asked.words)
     exact = sum("exact" in evidence.channels for evidence in found)
-    top = {channel: _top(channel, found) for channel in ("dense", "lexical")}
-    homonyms = Counter(name.words for name in names)
-    above, below = _by_hierarchy(found, facts)
-    length = max(1, len(asked.text))
+    scores = [(_score("dense", evidence), _score("lexical", evidence)) for evidence in found]
+    dense_top = max((dense for (dense, _), _ in scores), default=0.0)
+    lexical_top = max((lexical for _, (lexical, _) in scores), default=0.0)
+    homonyms = Counter(name.retrieved.words for name in names)
+    above, below = _by_hierarchy(found, [dense for (dense, _), _ in scores], facts)
+    (own, whole), numbers = weights.of(asked.words), _numbers(asked.words)
     rows = []
-    for evidence, name in zip(found, names, strict=True):
+    for evidence, name, (dense, lexical) in zip(found, names, scores, strict=True):
         concept = facts[evidence.concept_id]
-        is_exact = evidence.channels["exact"][1].score if "exact" in evidence.channels else 0.0
-        row = [is_exact]
-        for channel in ("dense", "lexical"):
-            score, rank = _score(channel, evidence)
-            row += [score, rank, top[channel] - score]
-        row += _shares(asked.words, own, name.words, rarity)
-        row += _shares(asked.words, own, concept.words, rarity)
-        others = set(name.words)
-        row += [sum(rarity[w] for w in own - others), sum(rarity[w] for w in others - own)]
-        row += [_compared(numbers, _numbers(name.words)), len(name.words) - len(asked.words)]
-        row += [len(name.name.text) / length, len(concept.concept.preferred_name) / length]
-        row += [any(r.is_preferred for r in evidence.names), homonyms[name.words], exact]
-        row += [_part(asked, evidence, rarity), bool(evidence.part and evidence.part.ends)]
-        row += [_in_context(asked, others - own, rarity)]
-        row += [above.get(evidence.concept_id, 0.0), below.get(evidence.concept_id, 0.0), evidence.above is not None]
-        rows.append([*row, *known(concept)])
+        rows.append(
+            (
+                evidence.channels["exact"][1].score if "exact" in evidence.channels else 0.0,
+                *dense,
+                dense_top - dense[0],
+                *lexical,
+                lexical_top - lexical[0],
+                *_words_of(name, concept, own, whole, weights),
+                _compared(numbers, _numbers(name.words)),
+                *_lengths(asked, name.retrieved, concept),
+                any([r.is_preferred for r in evidence.names]),
+                homonyms[name.retrieved.words],
+                exact,
+                *_part(evidence, own, whole, weights),
+                _in_context(asked, name.words - own, weights),
+                above.get(evidence.concept_id, 0.0),
+                below.get(evidence.concept_id, 0.0),
+                evidence.above is not None,
+                *known(concept),
+            )
+        )
     return np.array(rows, np.float64).reshape(len(rows), len(FEATURES))
+
+
+def _words_of(
+    name: Matched, concept: ConceptFacts, own: frozenset[str], whole: float, weights: Weights
+) -> tuple[float, ...]:
+    """Return what the mention shares with the name and with the preferred name, and what only one of them has."""
+    preferred, weight = weights.of(concept.words)
+    common = own & preferred
+    of_preferred = name._replace(words=preferred, weight=weight, shared=weights.sum(common) if common else 0.0)
+    left = (whole - name.shared, name.weight - name.shared)
+    return *name.shares(whole), *of_preferred.shares(whole), *left
+
+
+def _lengths(asked: Asked, name: Retrieved, concept: ConceptFacts) -> tuple[float, ...]:
+    length = max(1, len(asked.text))
+    return (
+        len(name.words) - len(asked.words),
+        len(name.name.text) / length,
+        len(concept.concept.preferred_name) / length,
+    )
 
 
 def _score(channel: Channel, evidence: Evidence) -> tuple[float, float]:
@@ -142,19 +222,7 @@ def _score(channel: Channel, evidence: Evidence) -> tuple[float, float]:
     return retrieved.score, log1p(rank)
 
 
-def _top(channel: Channel, found: Sequence[Evidence]) -> float:
-    return max((_score(channel, evidence)[0] for evidence in found), default=0.0)
-
-
-def _shares(mention: Sequence[str], own: set[str], name: Sequence[str], rarity: Rarity) -> list[float]:
-    """Return how much of the mention's words the name has, and of the name's the mention, rare words counting more."""
-    others = set(name)
-    shared = sum(rarity[word] for word in own & others)
-    of_mention, of_name = sum(rarity[word] for word in own), sum(rarity[word] for word in others)
-    return [shared / of_mention if of_mention else 0.0, shared / of_name if of_name else 0.0]
-
-
-def _numbers(text: Sequence[str]) -> frozenset[str]:
+def _numbers(text: Iterable[str]) -> frozenset[str]:
     return frozenset(word for word in text if word.isdigit())
 
 
@@ -165,32 +233,32 @@ def _compared(mention: frozenset[str], name: frozenset[str]) -> float:
     return -1.0 if mention and name else 0.0
 
 
-def _part(asked: Asked, evidence: Evidence, rarity: Rarity) -> float:
-    """Return the share of the mention that a part of it is which is a name of the concept."""
-    if not evidence.part:
-        return 0.0
-    whole = sum(rarity[word] for word in set(asked.words))
-    return sum(rarity[word] for word in {*evidence.part.words} & {*asked.words}) / whole if whole else 0.0
+def _part(evidence: Evidence, own: frozenset[str], whole: float, weights: Weights) -> tuple[float, ...]:
+    """Return how much of the mention the part of it is that names the concept, and whether the mention ends with it."""
+    part = evidence.part
+    if part is None:
+        return 0.0, False
+    return weights.sum(own & weights.of(part.words)[0]) / whole if whole else 0.0, part.ends
 
 
-def _in_context(asked: Asked, more: set[str], rarity: Rarity) -> float:
+def _in_context(asked: Asked, more: frozenset[str], weights: Weights) -> float:
     """Return how much of what the name says beyond the mention stands in the text around it; -1 without one."""
     if asked.context is None:
         return -1.0
-    whole = sum(rarity[word] for word in more)
-    return sum(rarity[word] for word in more & asked.context) / whole if whole else 0.0
+    whole = weights.sum(more)
+    return weights.sum(more & asked.context) / whole if whole else 0.0
 
 
 def _by_hierarchy(
-    found: Sequence[Evidence], facts: Mapping[str, ConceptFacts]
+    found: Sequence[Evidence], scores: Sequence[float], facts: Mapping[str, ConceptFacts]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the best dense score among the candidates above each candidate, and among those below."""
-    scores = {evidence.concept_id: _score("dense", evidence)[0] for evidence in found}
+    """Return the best score among the candidates above each candidate, and among those below."""
+    of_concept = {evidence.concept_id: score for evidence, score in zip(found, scores, strict=True)}
     above: dict[str, float] = {}
     below: dict[str, float] = {}
-    for id_, score in scores.items():
+    for id_, score in of_concept.items():
         for parent in facts[id_].concept.broader:
-            if parent in scores:
-                above[id_] = max(above.get(id_, 0.0), scores[parent])
+            if parent in of_concept:
+                above[id_] = max(above.get(id_, 0.0), of_concept[parent])
                 below[parent] = max(below.get(parent, 0.0), score)
     return above, below

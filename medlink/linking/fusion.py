@@ -1,7 +1,7 @@
 """Joins what the channels found into one list of distinct concepts: by a learned model, or in the order of trust."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -14,7 +14,7 @@ import numpy as np
 from medlink.corpora.ids import candidate_ids, normal_source
 from medlink.linking.evidence import Evidence
 from medlink.linking.features import FEATURES, Floats
-from medlink.linking.trees import Trees, read_trees
+from medlink.linking.trees import Trees, is_model, read_trees
 from medlink.types import Channel, ConceptFacts, Name, Pin, Relation, Retrieval, Retrieved
 
 FORMAT = 1
@@ -22,6 +22,7 @@ FILE = "fusion.json"
 _PINNED = 1.0
 DECIMALS = 4
 """Scores are rounded before they are sorted."""
+_REMEMBER = 50_000
 _LITERATURE = "MESH"
 """The vocabulary that the literature is indexed with, and annotated corpora use."""
 
@@ -83,11 +84,13 @@ class FusionModel:
     """
 
     def __init__(self, stored: Mapping[str, Any]) -> None:
-        if stored.get("format") != FORMAT or tuple(stored.get("features", ())) != FEATURES:
+        if not is_model(stored, FORMAT, FEATURES, {"annotated": dict, "trained_on": dict}):
             raise ValueError("the fusion model is of another version; run `medlink train fusion`")
         self._stored = stored
         self._trees: Trees = read_trees(stored, len(FEATURES))
-        self._annotated: Mapping[str, int] = stored["annotated"]
+        self.annotated: Mapping[str, int] = stored["annotated"]
+        """How often annotators chose a concept, by its ids."""
+        self._known: dict[str, tuple[ConceptFacts, tuple[float, ...]]] = {}
 
     @classmethod
     def read(cls, path: Path) -> "FusionModel":
@@ -112,7 +115,13 @@ class FusionModel:
 
     def known(self, facts: ConceptFacts) -> tuple[float, ...]:
         """Return the features of a concept whatever the mention is."""
-        return concept_features(facts, self._annotated)
+        # Facts come from a cache, so that the same object stands for the same concept as long as it is asked for.
+        remembered = self._known.get(facts.concept.id)
+        if remembered is None or remembered[0] is not facts:
+            if len(self._known) > _REMEMBER:
+                self._known = {}
+            remembered = self._known[facts.concept.id] = facts, concept_features(facts, self.annotated)
+        return remembered[1]
 
     def orders(self, features: Floats) -> Floats:
         """Return, for each candidate, what it is sorted by; higher is better.
@@ -131,8 +140,8 @@ def concept_features(facts: ConceptFacts, annotated: Mapping[str, int]) -> tuple
         annotated: How often annotators chose a concept, by any of its ids.
     """
     concept = facts.concept
-    sources = {normal_source(code.sab) for code in concept.codes} | {normal_source(sab) for sab in facts.name_sources}
     ids = candidate_ids(concept.id, concept.codes)
+    sources = {id_.partition(":")[0] for id_ in ids if ":" in id_} | {normal_source(sab) for sab in facts.name_sources}
     return (
         log1p(facts.names),
         len(facts.name_sources),
@@ -146,7 +155,15 @@ def concept_features(facts: ConceptFacts, annotated: Mapping[str, int]) -> tuple
     )
 
 
-def ranked(found: Sequence[Evidence], names: Sequence[Retrieved], orders: Floats, features: Floats) -> list[Fused]:
+def ranked(
+    found: Sequence[Evidence],
+    names: Sequence[Retrieved],
+    orders: Floats,
+    features: Floats,
+    *,
+    keep: int | None = None,
+    beside: Collection[int] = (),
+) -> list[Fused]:
     """Return the candidates best first; equal ones by concept id.
 
     Args:
@@ -154,8 +171,13 @@ def ranked(found: Sequence[Evidence], names: Sequence[Retrieved], orders: Floats
         names: The name that stands for each.
         orders: What they are sorted by.
         features: Of each, (n, len(FEATURES)).
+        keep: How many to return; all when left out.
+        beside: Places in `found` of those that are returned wherever they stand, and do not count.
     """
     order = sorted(range(len(found)), key=lambda at: (-orders[at], found[at].concept_id))
+    if keep is not None:
+        left_out = {*[at for at in order if at not in beside][keep:]}
+        order = [at for at in order if at not in left_out]
     return [
         Fused(
             found[at].concept_id,

@@ -4,17 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from medlink.types import (
-    Candidate,
-    Concept,
-    ConceptSource,
-    LinkOptions,
-    LinkResult,
-    Mention,
-    Relation,
-    Retirement,
-    concept_id,
-)
+from medlink.protocols import ConceptSource
+from medlink.types import Candidate, Concept, LinkOptions, LinkResult, Mention, Relation, Retirement, concept_id
 
 _ID = re.compile(r"C\d{7}|[A-Za-z][\w.-]*:[^\s:]+")
 

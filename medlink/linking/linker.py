@@ -1,6 +1,6 @@
 """The main path: a mention goes in, ranked concepts come out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -13,19 +13,10 @@ from medlink.linking.letter_case import settle_case
 from medlink.linking.ranking import DEPTH, Found, Query, Ranking
 from medlink.linking.search import Channels
 from medlink.linking.verdict import Verdict, verdict
+from medlink.protocols import ConceptSource, PinSource, Retriever
+from medlink.stages import stage
 from medlink.text import match_key
-from medlink.types import (
-    Candidate,
-    Channel,
-    Concept,
-    ConceptSource,
-    LinkedPart,
-    LinkOptions,
-    LinkResult,
-    Mention,
-    PinSource,
-    Retriever,
-)
+from medlink.types import Candidate, Channel, Concept, LinkedPart, LinkOptions, LinkResult, Mention
 
 # A tie shows in the concepts beyond top_k, and so does what a demoted short name makes room for: the answer is to
 # begin the same for every top_k.
@@ -47,6 +38,7 @@ class Linker:
         pins: What people have decided.
         ranking: The models of the build; without them, or where not all channels are used, candidates come in the
             order of trust in the channels and have no probability.
+        show: Makes of results what may be shown of them.
     """
 
     def __init__(
@@ -55,11 +47,13 @@ class Linker:
         concepts: ConceptSource,
         pins: PinSource | None = None,
         ranking: Ranking | None = None,
+        show: Callable[[Sequence[LinkResult]], list[LinkResult]] = list,
     ) -> None:
         self._channels = Channels(retrievers)
         self._concepts = concepts
         self._pins = pins
         self._ranking = ranking
+        self._show = show
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -84,8 +78,9 @@ class Linker:
             raise NotCalibratedError(
                 "a threshold needs an index build with calibration and all channels; leave threshold out"
             )
-        known = self._identify(mentions)
-        asked = self._read([m for m in mentions if m.text not in known], options)
+        with stage("short_forms", len(mentions)):
+            known = self._identify(mentions)
+            asked = self._read([m for m in mentions if m.text not in known], options)
         queries = list(dict.fromkeys(self._query(a, text, options) for a in asked for text in a.texts))
         worded = [query for query in queries if match_key(query.text)]
         answers = dict(zip(worded, self._answer(worded, options), strict=True))
@@ -93,7 +88,8 @@ class Linker:
         results = iter(
             [_assemble(a, {t: answers.get(self._query(a, t, options), blank) for t in a.texts}) for a in asked]
         )
-        return [answer_by_id(m, known[m.text], options) if m.text in known else next(results) for m in mentions]
+        linked = [answer_by_id(m, known[m.text], options) if m.text in known else next(results) for m in mentions]
+        return self._show(linked)
 
     @property
     def _calibrated(self) -> bool:
@@ -165,7 +161,9 @@ class Linker:
         deep = max(DEPTH if self._ranks(options) else 0, options.top_k + _BEYOND_TOP_K)
         found = self._channels.search(queries, options, deep=deep)
         ranked = []
-        for f, fused in zip(found, self._fused(found, options, deep), strict=True):
+        with stage("fusion", len(found)):
+            by_query = self._fused(found, options, deep)
+        for f, fused in zip(found, by_query, strict=True):
             if pin := self._pins and self._pins.pinned(f.query.text, options):
                 # A person has decided between them.
                 fused = lead(fused, pin)
@@ -186,9 +184,14 @@ class Linker:
 
 
 def _followed(first: list[Fused], others: Sequence[Fused]) -> list[Fused]:
+    """Return a list with what lies deeper behind it, found by one channel as far as is known.
+
+    Whether another channel found it too depends on how deep that one was asked.
+    """
     ids = {f.concept_id for f in first}
     stated = None if not first or first[0].probability is None else 0.0
-    return first + [replace(f, score=0.0, order=-inf, probability=stated) for f in others if f.concept_id not in ids]
+    behind = (f for f in others if f.concept_id not in ids)
+    return first + [replace(f, score=0.0, order=-inf, probability=stated, channels=f.channels[:1]) for f in behind]
 
 
 def _split_as_sent(asked: Asked, composite: Composite | None) -> Asked:

@@ -7,13 +7,16 @@ import numpy as np
 
 from medlink.linking.calibration import Calibration
 from medlink.linking.evidence import Evidence, gather, words
-from medlink.linking.features import Asked, Floats, best_name, measure
+from medlink.linking.features import Asked, Floats, Weights, best_name, measure
 from medlink.linking.fusion import Fused, FusionModel, concept_features, ranked
-from medlink.linking.letter_case import settle_case
-from medlink.types import Channel, ConceptFacts, ConceptSource, LinkOptions, Retrieval, Retrieved
+from medlink.linking.letter_case import mismatches_case, settle_case
+from medlink.protocols import ConceptSource
+from medlink.types import Channel, ConceptFacts, LinkOptions, Retrieval, Retrieved
 
-DEPTH = 40
+DEPTH = 30
 """How many concepts of each channel are weighed, however few are asked for."""
+KEEP = 10
+"""So many more than are asked for come back: for ties, for what is demoted, and for calibration to look at."""
 # Concepts above so many of the first of a channel are weighed too.
 _LOOK_ABOVE = 5
 
@@ -67,12 +70,23 @@ class Ranking:
         lists, start = [], 0
         for m in measured:
             end = start + len(m.found)
-            fused = ranked(m.found, m.names, orders[start:end], m.features)
+            fused = ranked(
+                m.found, m.names, orders[start:end], m.features, keep=options.top_k + KEEP, beside=_settled(m)
+            )
             lists.append(settle_case(m.asked.text, fused) if options.case else fused)
             start = end
         if not self._calibration:
             return lists
-        return self._calibration.judge([m.asked for m in measured], lists)
+        return self._calibration.judge([m.asked for m in measured], lists, self._model)
+
+
+def _settled(measured: Measured) -> set[int]:
+    """Return the places of candidates that ties or capitals may move: they must not depend on `top_k`."""
+    return {
+        at
+        for at, (evidence, name) in enumerate(zip(measured.found, measured.names, strict=True))
+        if "exact" in evidence.channels or mismatches_case(measured.asked.text, name.name.text)
+    }
 
 
 def measure_all(
@@ -99,7 +113,7 @@ def measure_all(
     asked = [
         Asked.of(f.query.text, None if f.query.context is None else frozenset(around[f.query.context])) for f in found
     ]
-    rarity = _rarity(asked, evidence, facts, concepts)
+    weights = Weights(_rarity(asked, evidence, facts, concepts))
 
     def known(concept: ConceptFacts) -> tuple[float, ...]:
         return model.known(concept) if model else concept_features(concept, annotated or {})
@@ -107,9 +121,9 @@ def measure_all(
     measured = []
     for mention, by_concept in zip(asked, evidence, strict=True):
         candidates = [by_concept[id_] for id_ in sorted(by_concept) if id_ in facts]
-        names = [best_name(mention, candidate, rarity) for candidate in candidates]
-        features = measure(mention, candidates, names, facts, rarity, known)
-        measured.append(Measured(mention, candidates, names, features))
+        names = [best_name(mention, candidate, weights) for candidate in candidates]
+        features = measure(mention, candidates, names, facts, weights, known)
+        measured.append(Measured(mention, candidates, [name.retrieved for name in names], features))
     return measured
 
 

@@ -7,7 +7,9 @@ from medlink.errors import UnknownValueError
 from medlink.linking.evidence import parts_of
 from medlink.linking.letter_case import mismatches_case
 from medlink.linking.ranking import DEPTH, Found, Query
-from medlink.types import CHANNELS, Channel, LinkOptions, Retriever
+from medlink.protocols import Retriever
+from medlink.stages import stage
+from medlink.types import CHANNELS, Channel, LinkOptions
 
 
 class Channels:
@@ -51,7 +53,10 @@ class Channels:
             raise UnknownValueError("channel", ", ".join(options.channels), list(self._retrievers))
         texts = list(dict.fromkeys(query.text for query in queries))
         wider = replace(options, top_k=deep)
-        by_channel = {c: dict(zip(texts, r.search(texts, wider), strict=True)) for c, r in chosen.items()}
+        by_channel = {}
+        for channel, retriever in chosen.items():
+            with stage(channel, len(texts)):
+                by_channel[channel] = dict(zip(texts, retriever.search(texts, wider), strict=True))
         return [Found(query, {c: of_text[query.text] for c, of_text in by_channel.items()}) for query in queries]
 
     def with_parts(self, found: Sequence[Found], options: LinkOptions) -> list[Found]:

@@ -17,14 +17,14 @@ _TOGETHER = 1 << 16
 class Trees:
     """Binary trees over the same features, one after another; the prediction is the sum of one leaf of each.
 
-    All arrays but `roots` have one entry a node, and `left` and `right` are numbers of nodes. A leaf leads to itself.
+    All arrays but `roots` have one entry a node. The right child comes next after the left one. A leaf leads to itself,
+    since nothing is above its threshold.
     """
 
     roots: NDArray[np.int32]
     feature: NDArray[np.int32]
     threshold: Floats
     left: NDArray[np.int32]
-    right: NDArray[np.int32]
     value: Floats
     depth: int
 
@@ -33,45 +33,37 @@ class Trees:
         """Put trees together.
 
         Args:
-            trees: Each a list of nodes in which children come after their parent: `[feature, threshold, left,
-                right]` with places in the list for a split (left where the feature is at most the threshold), or
-                `[value]` for a leaf.
+            trees: Each a list of nodes in which children come after their parent, two by two: `[feature, threshold,
+                left]` with the place in the list of the left child, for values of at most the threshold, and the right
+                child next; or `[value]` for a leaf.
 
         Raises:
             ValueError: A node is of another form.
         """
-        feature: list[int] = []
-        threshold: list[float] = []
-        left: list[int] = []
-        right: list[int] = []
-        value: list[float] = []
         roots, depth = [], 0
+        rows: list[tuple[int, float, int, float]] = []
         for nodes in trees:
-            first = len(feature)
+            if not nodes:
+                raise ValueError("a tree has no nodes")
+            first = len(rows)
             roots.append(first)
             levels = [0] * len(nodes)
             for at, node in enumerate(nodes):
                 if len(node) == 1:
-                    feature.append(0)
-                    threshold.append(np.inf)
-                    left.append(first + at)
-                    right.append(first + at)
-                    value.append(float(node[0]))
+                    rows.append((0, np.inf, first + at, float(node[0])))
                     continue
-                _check_split(node, at, len(nodes))
-                feature.append(int(node[0]))
-                threshold.append(float(node[1]))
-                left.append(first + int(node[2]))
-                right.append(first + int(node[3]))
-                value.append(0.0)
-                levels[int(node[2])] = levels[int(node[3])] = levels[at] + 1
+                left = _left(node, at, len(nodes))
+                rows.append((int(node[0]), float(node[1]), first + left, 0.0))
+                levels[left] = levels[left + 1] = levels[at] + 1
             depth = max([depth, *levels])
+        feature, threshold, left_child, value = zip(*rows, strict=True) if rows else ((), (), (), ())
+        if np.isnan([*threshold, *value]).any():
+            raise ValueError("a tree has thresholds or leaves that are no numbers")
         return cls(
             np.array(roots, np.int32),
             np.array(feature, np.int32),
             np.array(threshold, np.float64),
-            np.array(left, np.int32),
-            np.array(right, np.int32),
+            np.array(left_child, np.int32),
             np.array(value, np.float64),
             depth,
         )
@@ -89,10 +81,26 @@ class Trees:
             flat, offsets = part.ravel(), np.arange(len(part))[:, None] * rows.shape[1]
             node = np.broadcast_to(self.roots, (len(part), len(self.roots)))
             for _ in range(self.depth):
-                at_most = flat[offsets + self.feature[node]] <= self.threshold[node]
-                node = np.where(at_most, self.left[node], self.right[node])
+                node = self.left[node] + (flat[offsets + self.feature[node]] > self.threshold[node])
             sums[start : start + together] = self.value[node].sum(axis=1)
         return sums
+
+
+def is_model(stored: object, version: int, features: Sequence[str], others: Mapping[str, type]) -> bool:
+    """Say whether a JSON object is a model of this version that looks at these features.
+
+    Args:
+        stored: The object.
+        version: The one that it is to name as its `format`.
+        features: Their names.
+        others: What it must hold besides, and of which type.
+    """
+    return (
+        isinstance(stored, Mapping)
+        and stored.get("format") == version
+        and stored.get("features") == [*features]
+        and all(isinstance(stored.get(key), kind) for key, kind in others.items())
+    )
 
 
 def read_trees(stored: Mapping[str, Any], features: int) -> Trees:
@@ -114,6 +122,7 @@ def read_trees(stored: Mapping[str, Any], features: int) -> Trees:
     return trees
 
 
-def _check_split(node: Sequence[float], at: int, nodes: int) -> None:
-    if len(node) != 4 or not all(at < int(child) < nodes for child in node[2:]):
+def _left(node: Sequence[float], at: int, nodes: int) -> int:
+    if len(node) != 3 or not at < int(node[2]) < nodes - 1:
         raise ValueError(f"node {at} of a tree is neither a split nor a leaf")
+    return int(node[2])

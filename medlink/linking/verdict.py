@@ -32,8 +32,9 @@ def verdict(fused: Sequence[Fused], beyond: Sequence[Fused], threshold: float) -
     """Judge the candidates of a mention.
 
     A mention is NIL when nothing was found, when only concepts that the filters leave out were, or when the best
-    candidate is less probable than the threshold. It is ambiguous when several concepts own the best name, or when
-    the second is about as probable as the first. What is pinned is linked.
+    candidate is less probable than the threshold. It is ambiguous when several concepts own the best name, when the
+    second is about as probable as the first, or when the mention is the very name of another concept than the first.
+    What is pinned is linked.
 
     Args:
         fused: The candidates, best first.
@@ -48,7 +49,8 @@ def verdict(fused: Sequence[Fused], beyond: Sequence[Fused], threshold: float) -
     if best.probability is not None and best.probability < threshold:
         return Verdict("nil", nearest=fused[:1], reason="below_threshold")
     ties = tied(fused)
-    return Verdict("ambiguous" if ties or _too_close(fused) else "linked", fused, ties=ties)
+    unsure = ties or _too_close(fused) or _passes_over_exact(fused)
+    return Verdict("ambiguous" if unsure else "linked", fused, ties=ties)
 
 
 def tied(fused: Sequence[Fused]) -> tuple[str, ...]:
@@ -71,3 +73,11 @@ def _owned(fused: Fused) -> tuple[object, ...]:
 def _too_close(fused: Sequence[Fused]) -> bool:
     first, *others = (f.probability for f in fused[:2])
     return first is not None and any(p is not None and first - p <= _TOO_CLOSE for p in others)
+
+
+def _passes_over_exact(fused: Sequence[Fused]) -> bool:
+    return not _is_exact(fused[0]) and any(_is_exact(f) for f in fused)
+
+
+def _is_exact(fused: Fused) -> bool:
+    return not fused.case_mismatch and dict(fused.channels).get("exact") == 1.0

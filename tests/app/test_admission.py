@@ -103,6 +103,11 @@ def test_a_request_that_does_not_fit_is_refused_whole_and_one_that_fits_is_taken
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert [len(f.result().json()["results"]) for f in (eight, two)] == [8, 2]
         assert service.linking.admission.taken == 0
+        figures = service.client.get("/metrics").text
+        assert 'medlink_rejected_total{reason="overloaded"} 2.0' in figures
+        assert "medlink_queue_mentions 0.0" in figures
+        assert 'medlink_stage_items_total{stage="queue"} 10.0' in figures
+        assert 'medlink_cache_lookups_total{result="missed"}' in figures
 
 
 def test_a_stream_waits_for_its_places_instead_of_being_refused(serve):
@@ -257,10 +262,10 @@ def test_a_signal_drains_a_running_service(make_build, tmp_path):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     code = (
-        "import sys; from pathlib import Path; import app.server as server; from app.main import create_app\n"
+        "import sys; from pathlib import Path; from app.server import run; from app.main import create_app\n"
         "from app.settings import Settings; from index.store import open_build\n"
-        "server.create_app = lambda settings: create_app(settings, build=open_build(Path(sys.argv[1])))\n"
-        f"server.run(Settings(port={port}, data_dir='{tmp_path}', drain_notice_seconds=1.5))\n"
+        f"settings = Settings(port={port}, data_dir='{tmp_path}', drain_notice_seconds=1.5)\n"
+        "run(create_app(settings, build=open_build(Path(sys.argv[1]))), settings)\n"
     )
     arguments = [sys.executable, "-c", code, str(tmp_path / "builds" / build.id)]
     service = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)

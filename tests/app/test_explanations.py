@@ -48,7 +48,7 @@ def why(client, mention, **options):
 
 def test_an_explanation_is_whole(client):
     assert why(client, "Lung tumour") == {
-        "channels": {"exact": 1.0, "dense": 1.0},
+        "channels": {"exact": 1.0, "dense": 1.0, "lexical": 1.0},
         "searched": "Lung tumour",
         "matched_name": "Lung tumour",
         "matched_sab": "OURS",

@@ -8,7 +8,7 @@ from medlink.errors import MedlinkError
 
 def test_it_is_live_and_ready_and_says_with_what(client, build):
     assert client.get("/livez").json() == {"status": "live"}
-    assert client.get("/readyz").json() == {"status": "ready", "index": build.id, "refused": {}}
+    assert client.get("/readyz").json() == {"status": "ready", "index": build.id, "refused": {}, "store": "reachable"}
 
     info = client.get("/info").json()
 

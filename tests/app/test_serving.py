@@ -90,6 +90,44 @@ def test_a_damaged_build_is_refused_and_the_one_before_stays(settings, activate)
     assert "dense.faiss differs from its hash" in builds.refused[second]
 
 
+def test_a_build_that_could_not_be_loaded_is_tried_again(settings, activate, monkeypatch):
+    builds = ActiveBuilds(settings)
+    first = activate()
+    builds.refresh()
+    second = activate()
+    directory = settings.builds_dir / second
+    directory.rename(settings.builds_dir / ".late")
+    builds.refresh()
+    refused = dict(builds.refused)
+    (settings.builds_dir / ".late").rename(directory)
+
+    builds.refresh()
+    too_soon = builds.current().id
+    now = time.monotonic()
+    monkeypatch.setattr("app.serving.time.monotonic", lambda: now + 3)
+    builds.refresh()
+
+    assert list(refused) == [second]
+    assert too_soon == first
+    assert (builds.current().id, builds.refused) == (second, {})
+
+
+def test_a_build_that_stays_bad_is_tried_ever_more_seldom(settings, activate, monkeypatch):
+    builds = ActiveBuilds(settings)
+    activate()
+    builds.refresh()
+    damage(settings.builds_dir / activate())
+    now, tried = time.monotonic(), []
+    with structlog.testing.capture_logs() as logs:
+        for second in range(60):
+            monkeypatch.setattr("app.serving.time.monotonic", lambda at=second: now + at)
+            seen = len(logs)
+            builds.refresh()
+            tried += [second] * (len(logs) - seen)
+
+    assert tried == [0, 2, 6, 14, 30]
+
+
 def test_a_start_on_a_damaged_build_falls_back_to_an_earlier_one(settings, activate):
     first, second = activate(), activate()
     damage(settings.builds_dir / second)
@@ -133,6 +171,7 @@ def test_an_unreachable_store_changes_nothing_for_a_running_service(settings, ac
     builds.refresh()
 
     assert builds.current().id == first
+    assert builds.store_problem == "OperationalError"
 
 
 def test_the_service_follows_on_after_an_error_that_nobody_foresaw(settings, activate):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.settings import Settings
 from index.build import Content, build_index
 from index.store import BuildStore, IndexBuild
 from medlink.kb.database import migrate, open_engine
@@ -27,7 +28,8 @@ def index_file(tmp_path_factory) -> Callable[[Path], IndexBuild]:
         kb = Repository(engine)
         content = Content(kb.concepts(), kb.retirements(), kb.sources(), kb.fingerprints(), kb.concept_count())
         store = BuildStore(home / "builds")
-        build = store.open(build_index(content, SHIPPED_ENCODER, store, threads=1), threads=1)
+        build_id = build_index(content, SHIPPED_ENCODER, store, threads=1)
+        build = store.open(build_id, threads=1)
         engine.dispose()
         return build
 
@@ -38,6 +40,12 @@ def index_file(tmp_path_factory) -> Callable[[Path], IndexBuild]:
 def faults(index_file) -> IndexBuild:
     """The index build over tests/data/faults.tsv."""
     return index_file(ROOT / "tests/data/faults.tsv")
+
+
+@pytest.fixture(scope="session")
+def judged(faults) -> IndexBuild:
+    """The same build with the models that ship."""
+    return faults.with_models(Settings().models)
 
 
 @pytest.fixture(scope="session")

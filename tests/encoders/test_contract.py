@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medlink.encoders import HashingEncoder, OnnxEncoder, load_encoder
-from medlink.types import Encoder
+from medlink.protocols import Encoder
 
 SHIPPED = Path(__file__).parents[2] / "artefacts" / "encoder"
 NAMES = [

@@ -1,5 +1,6 @@
 """Concepts as curation leaves them: what they are called, and which of their names may answer."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -116,10 +117,16 @@ def test_a_suppressed_name_may_answer_where_it_is_asked_for(make_build, tmp_path
 
 def test_facts_and_rarities_stay_as_built_but_a_blocked_concept_has_none(build):
     before = build.concepts
-    after = curated(
-        build, ("add_synonym", ATTACK, "coronary"), ("block_name", None, "cold"), ("block_concept", "C0004096", None)
-    ).concepts
+    after = curated(build, ("add_synonym", ATTACK, "coronary"), ("block_concept", "C0004096", None)).concepts
 
     ids = [ATTACK, COLD, "C0004096", "MONDO:0005087"]
     assert after.facts(ids) == {id_: f for id_, f in before.facts(ids).items() if id_ != "C0004096"}
     assert after.rarity(["cold", "coronary"]).tolist() == before.rarity(["cold", "coronary"]).tolist()
+
+
+def test_facts_have_the_preferred_name_that_curation_leaves(build):
+    before = build.concepts.facts([ATTACK])[ATTACK]
+    after = curated(build, ("block_name", ATTACK, "myocardial infarction")).concepts.facts([ATTACK])[ATTACK]
+
+    assert (after.concept.preferred_name, after.words) == ("heart attack", ("attack", "heart"))
+    assert replace(after, concept=before.concept, words=before.words) == before

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError, StatementError
 
-from medlink.errors import UnknownValueError
+from medlink.errors import UnknownIdError, UnknownValueError
 from medlink.kb import orm
 from medlink.kb.builds import ActiveBuild, Builds
 from medlink.kb.database import writing
@@ -31,6 +31,37 @@ def test_activating_moves_the_one_row_and_keeps_the_log(builds):
         ("b1", "ready", 1),
         ("b2", "ready", 2),
     ]
+
+
+def test_rolling_back_twice_goes_back_twice(builds):
+    for build_id in ("b1", "b2", "b3"):
+        builds.register_build(build_id, {})
+        builds.activate_build(build_id)
+
+    assert [builds.roll_back(), builds.roll_back()] == ["b2", "b1"]
+
+    assert builds.active_build() == ActiveBuild("b1", 5)
+    with pytest.raises(UnknownIdError):
+        builds.roll_back()
+
+
+def test_rolling_back_passes_over_what_is_not_ready(builds):
+    for build_id in ("b1", "b2", "b3"):
+        builds.register_build(build_id, {})
+        builds.activate_build(build_id)
+    builds.set_state("b2", "quarantined")
+
+    assert builds.roll_back() == "b1"
+
+
+def test_what_was_rolled_back_and_activated_again_can_be_rolled_back_again(builds):
+    for build_id in ("b1", "b2"):
+        builds.register_build(build_id, {})
+        builds.activate_build(build_id)
+    builds.roll_back()
+    builds.activate_build("b2")
+
+    assert builds.roll_back() == "b1"
 
 
 def test_a_build_that_is_unknown_or_not_ready_is_not_activated(builds):

@@ -172,7 +172,7 @@ def test_any_mixture_of_words_is_split_in_two_or_more_or_stays_whole(mention):
         for part in composite.parts:
             words = [mention[start:end] for start, end in part.spans]
             assert part.text
-            assert _letters(words).startswith(_letters(part.text[:-1]))
+            assert _letters(words).startswith(_letters([part.text[:-1]]))
 
 
 def _letters(texts):

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from medlink.encoders.hashing import HashingEncoder
 from medlink.types import Concept, LinkOptions, LinkResult, Mention, Name, SemanticType
 
 DISEASE, EVENT = SemanticType("T047", "Disease or Syndrome"), SemanticType("T068", "Human-caused Phenomenon or Process")
@@ -223,18 +224,14 @@ def test_a_part_is_answered_as_if_it_were_asked_alone(build):
 
 
 def test_everything_is_encoded_in_one_batch(build, monkeypatch):
-    dense = build.linker._retrievers["dense"]
-    encoder = dense._encoder
+    encode = HashingEncoder.encode
     batches = []
 
-    class Watched:
-        dim, lowercase, fingerprint = encoder.dim, encoder.lowercase, encoder.fingerprint
+    def watched(encoder, texts):
+        batches.append(list(texts))
+        return encode(encoder, texts)
 
-        def encode(self, texts):
-            batches.append(list(texts))
-            return encoder.encode(texts)
-
-    monkeypatch.setattr(dense, "_encoder", Watched())
+    monkeypatch.setattr(HashingEncoder, "encode", watched)
 
     ask(build, "breast and ovarian cancer", Mention("DM", context="diabetes mellitus (DM)"), "fever", "breast cancer")
 

@@ -21,7 +21,11 @@ def test_an_exact_name_leads_and_the_dense_channel_follows(build):
     assert result.status == "linked"
     assert ids(result)[0] == "C0027051"
     assert result.candidates[0].name.text == "heart attack"
-    assert result.candidates[0].channels == (("exact", 1.0), ("dense", pytest.approx(1.0, abs=0.3)))
+    assert result.candidates[0].channels == (
+        ("exact", 1.0),
+        ("dense", pytest.approx(1.0, abs=0.3)),
+        ("lexical", pytest.approx(1.0, abs=0.3)),
+    )
     assert [c.rank for c in result.candidates] == [1, 2, 3, 4, 5]
 
 
@@ -131,8 +135,9 @@ def test_the_lexical_channel_answers_when_asked_for(build):
     assert [channel for channel, _ in beside.candidates[0].channels] == ["dense", "lexical"]
 
 
-def test_exact_and_dense_are_the_channels_unless_others_are_asked_for(build):
-    assert link(build, "astma") == link(build, "astma", channels=("exact", "dense"))
+def test_all_channels_are_used_unless_some_are_asked_for(build):
+    assert link(build, "atsma disorder") == link(build, "atsma disorder", channels=("exact", "dense", "lexical"))
+    assert link(build, "atsma disorder") != link(build, "atsma disorder", channels=("exact", "dense"))
 
 
 @pytest.mark.parametrize("filters", [{"semantic_types": frozenset({"T999"})}, {"sabs": frozenset({"MSHH"})}])

@@ -1,0 +1,178 @@
+"""Who may do what: API keys, and what this machine may do without one."""
+
+import ipaddress
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import structlog
+from fastapi import Depends, FastAPI, Request
+from fastapi.security import APIKeyHeader, HTTPBearer
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.errors import problem
+from app.serving import ActiveBuilds
+from app.settings import Settings
+from medlink.errors import StoreError
+from medlink.kb import keys
+from medlink.kb.keys import ApiKey, Keys, find_key
+
+_ADMIN = "/admin"
+# Everything else needs the scope `link`: a new route is closed until somebody opens it here.
+_OPEN = frozenset({"/", "/livez", "/readyz", "/info", "/metrics", "/docs", "/openapi.json", "/favicon.ico"})
+_OPEN_BELOW = ("/docs/files/", "/static/")
+_REMEMBER_SECONDS = 5.0
+_AGAIN_SECONDS = 0.5
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request: the name of a key, or this machine."""
+
+    name: str
+    key: ApiKey | None = None
+
+    def may(self, scope: keys.Scope) -> bool:
+        """Say whether the caller may do this; without a key nobody administers."""
+        return scope == "link" if self.key is None else self.key.allows(scope)
+
+
+class KeyRing:
+    """The valid keys as they were some seconds ago at most; those last known while the store cannot be reached."""
+
+    def __init__(self, builds: ActiveBuilds) -> None:
+        self._builds = builds
+        self._valid: Mapping[str, ApiKey] | None = None
+        self._read_at = float("-inf")
+        self._reading = threading.Lock()
+
+    def find(self, sent: bytes) -> ApiKey | None:
+        """Return the key that was sent if it is valid; a new key is known at once, a revoked one for some seconds.
+
+        Raises:
+            StoreError: The keys could not be read even once.
+        """
+        found = self._find_within(sent, _REMEMBER_SECONDS)
+        return found or self._find_within(sent, _AGAIN_SECONDS)
+
+    def _find_within(self, sent: bytes, seconds: float) -> ApiKey | None:
+        with self._reading:
+            if time.monotonic() - self._read_at > seconds:
+                self._read_at = time.monotonic()
+                try:
+                    self._valid = Keys(self._builds.store()).valid()
+                except (StoreError, SQLAlchemyError) as error:
+                    _log.warning("keys_not_read", kind=type(error).__name__)
+            if self._valid is None:
+                raise StoreError("the keys cannot be read now; /readyz says why")
+            return find_key(sent, self._valid)
+
+
+class Guard:
+    """Lets a request in, or not, before its body is read."""
+
+    def __init__(self, app: ASGIApp, ring: KeyRing, *, open_to_loopback: bool) -> None:
+        self._app = app
+        self._ring = ring
+        self._open_to_loopback = open_to_loopback
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with its caller, or answer 401 or 403."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        needed = scope_of(scope["path"])
+        try:
+            caller = await self._caller(scope)
+        except StoreError as error:
+            await problem(503, "store", str(error))(scope, receive, send)
+            return
+        scope.setdefault("state", {})["caller"] = caller
+        if needed is None or (caller and caller.may(needed)):
+            await self._app(scope, receive, send)
+        elif caller and caller.key:
+            await problem(403, "forbidden", f"the key lacks the scope {needed}")(scope, receive, send)
+        else:
+            response = problem(401, "unauthenticated", f"send a key with the scope {needed} as Authorization: Bearer")
+            response.headers.update(_CHALLENGE)
+            await response(scope, receive, send)
+
+    async def _caller(self, scope: Scope) -> Caller | None:
+        sent = sent_key(scope)
+        if sent is not None:
+            # Whoever sends a key is who it says, or nobody.
+            key = await run_in_threadpool(self._ring.find, sent)
+            return Caller(key.name, key) if key else None
+        return Caller("loopback") if self._open_to_loopback and is_loopback(scope) else None
+
+
+def install(app: FastAPI, settings: Settings, builds: ActiveBuilds) -> None:
+    """Let in who may."""
+    app.add_middleware(Guard, KeyRing(builds), open_to_loopback=settings.open_to_loopback)
+
+
+def scope_of(path: str) -> keys.Scope | None:
+    """Return the scope that a path needs, None if it is open to all.
+
+    >>> scope_of("/admin/jobs"), scope_of("/link/bulk"), scope_of("/livez"), scope_of("/administer")
+    ('admin', 'link', None, 'link')
+    """
+    if path == _ADMIN or path.startswith(f"{_ADMIN}/"):
+        return "admin"
+    return None if path in _OPEN or path.startswith(_OPEN_BELOW) else "link"
+
+
+def sent_key(scope: Scope) -> bytes | None:
+    """Return the key of a request as bytes, None if there is none; a header may hold any byte.
+
+    >>> sent_key({"headers": [(b"authorization", b"Bearer abc")]})
+    b'abc'
+    """
+    headers = dict(scope["headers"])
+    if b"authorization" in headers:
+        kind, _, key = headers[b"authorization"].partition(b" ")
+        return bytes(key.strip()) if kind.lower() == b"bearer" else b""
+    return headers.get(b"x-api-key")
+
+
+def is_loopback(scope: Scope) -> bool:
+    """Say whether a request comes from this machine, as far as the server knows.
+
+    >>> [is_loopback({"client": (host, 1)}) for host in ("127.0.0.9", "::1", "::ffff:127.0.0.1", "10.0.0.1", "here")]
+    [True, True, True, False, False]
+    """
+    client = scope.get("client")
+    try:
+        address = ipaddress.ip_address(client[0]) if client else None
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool(address and (mapped or address).is_loopback)
+
+
+_bearer = HTTPBearer(auto_error=False, description="A key that `medlink keys create` made.")
+_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, where Bearer is taken.")
+
+
+def get_admin(
+    request: Request, _b: Annotated[object, Depends(_bearer)], _h: Annotated[object, Depends(_header)]
+) -> Caller:
+    """Return who administers; behind the guard, which sees the path only, this is what a handler relies on.
+
+    Raises:
+        HTTPException: Nobody who may.
+    """
+    caller: Caller | None = getattr(request.state, "caller", None)
+    if caller is None or not caller.may("admin"):
+        raise HTTPException(403, "this needs a key with the scope admin")
+    return caller
+
+
+AdminDep = Annotated[Caller, Depends(get_admin)]

@@ -1,0 +1,67 @@
+"""Starts workers for rebuilds from the service, and finds those that died."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.serving import ActiveBuilds
+from app.settings import Settings
+from app.worker import recover
+from index.store import BuildStore
+from medlink.errors import StoreError
+from medlink.kb.jobs import Jobs
+
+# Whoever took the request starts a worker at once; the others step in if that process died before it could.
+_PATIENCE = 15.0
+_WORKER = (sys.executable, "-m", "medlink.cli", "index", "worker", "--once")
+_log = structlog.get_logger()
+
+
+class Rebuilds:
+    """The worker of this process, of which there is one at most; who gets the job is up to the store.
+
+    The worker outlives this process: a service that restarts does not cost the rebuild.
+    """
+
+    def __init__(self, settings: Settings, builds: ActiveBuilds) -> None:
+        self._settings = settings
+        self._builds = builds
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._starting = threading.Lock()
+
+    def start(self) -> None:
+        """Start a worker, unless one runs or workers run elsewhere."""
+        with self._starting:
+            if not self._settings.rebuild_in_service or (self._worker and self._worker.poll() is None):
+                return
+            environment = {**os.environ, **self._settings.environment()}
+            self._worker = subprocess.Popen(_WORKER, env=environment, stdin=subprocess.DEVNULL)
+            _log.info("worker_started", process=self._worker.pid)
+
+    async def watch(self) -> None:
+        """Find dead workers and waiting jobs again and again; runs until it is cancelled."""
+        while True:
+            try:
+                await asyncio.to_thread(self.look)
+            except Exception as error:  # noqa: BLE001  # a service that no longer looks would serve on and not say so
+                _log.error("looking_after_jobs_failed", kind=type(error).__name__)
+            await asyncio.sleep(self._settings.build_poll_seconds)
+
+    def look(self) -> None:
+        """Give up jobs whose workers died, and start a worker for one that waits for too long."""
+        try:
+            engine = self._builds.store()
+            recover(engine, BuildStore(self._settings.builds_dir))
+            waiting = Jobs(engine).waiting_since("rebuild")
+        except (StoreError, SQLAlchemyError):  # following the active build has logged it
+            return
+        if waiting is not None and waiting > _PATIENCE:
+            self.start()
+        with self._starting:
+            if self._worker and self._worker.poll() is not None:
+                self._worker = None
