@@ -203,3 +203,17 @@ class BulkResponse(Out):
 
     index: IndexOut
     results: list[ResultOut | ErrorOut]
+
+
+class StreamHeadOut(Out):
+    """The first line of a stream: what answers all of it."""
+
+    index: IndexOut
+
+
+class StreamErrorOut(Out):
+    """The last line of a stream that could not go on; it has no `item`."""
+
+    error: ItemErrorOut
+    answered: int
+    """How many items have their line; the others are to be sent again."""

@@ -5,8 +5,10 @@ from typing import Annotated
 from fastapi import Depends, Request
 from sqlalchemy import Engine
 
+from app.bodies import NDJSON, is_ndjson, media_type
 from app.errors import UnsupportedMediaTypeError
 from app.facts import IndexOut
+from app.linking import Linking
 from app.rebuilds import Rebuilds
 from app.serving import ActiveBuilds
 from app.settings import Settings
@@ -34,6 +36,12 @@ def get_build(request: Request) -> IndexBuild:
     return get_builds(request).current()
 
 
+def get_linking(request: Request) -> Linking:
+    """Return what links for the whole service."""
+    linking: Linking = request.state.linking
+    return linking
+
+
 def get_rebuilds(request: Request) -> Rebuilds:
     """Return what starts workers."""
     rebuilds: Rebuilds = request.state.rebuilds
@@ -55,8 +63,18 @@ def require_json(request: Request) -> None:
     Raises:
         UnsupportedMediaTypeError: It is not JSON.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    if media_type(request.headers) != "application/json":
         raise UnsupportedMediaTypeError
+
+
+def require_json_or_lines(request: Request) -> None:
+    """Refuse a body of another content type.
+
+    Raises:
+        UnsupportedMediaTypeError: It is neither JSON nor NDJSON.
+    """
+    if media_type(request.headers) != "application/json" and not is_ndjson(request.headers):
+        raise UnsupportedMediaTypeError(f"application/json or {NDJSON}")
 
 
 def describe_index(build: IndexBuild) -> IndexOut:
@@ -69,3 +87,4 @@ BuildsDep = Annotated[ActiveBuilds, Depends(get_builds)]
 RebuildsDep = Annotated[Rebuilds, Depends(get_rebuilds)]
 StoreDep = Annotated[Engine, Depends(get_store)]
 BuildDep = Annotated[IndexBuild, Depends(get_build)]
+LinkingDep = Annotated[Linking, Depends(get_linking)]

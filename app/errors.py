@@ -9,12 +9,13 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.bodies import BoundedBody
 from medlink.errors import (
     CurationError,
+    DeadlineError,
     EncoderError,
     IndexMismatchError,
     JobError,
@@ -24,6 +25,8 @@ from medlink.errors import (
     MentionError,
     NoIndexError,
     NotCalibratedError,
+    NotServingError,
+    OverloadedError,
     SourceError,
     StoreError,
     UnknownConceptError,
@@ -46,6 +49,9 @@ STATUS: dict[type[MedlinkError], int] = {
     NoIndexError: 503,
     NotCalibratedError: 422,
     LimitError: 413,
+    OverloadedError: 503,
+    NotServingError: 503,
+    DeadlineError: 504,
 }
 _CODES = {
     400: "malformed_body",
@@ -53,18 +59,19 @@ _CODES = {
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    408: "slow_body",
     413: "limit",
     415: "unsupported_media_type",
 }
-_RETRY_AFTER = {"Retry-After": "5"}
+_RETRY_AFTER = 5
 _log = structlog.get_logger()
 
 
 class UnsupportedMediaTypeError(HTTPException):
-    """A body that is not plain JSON."""
+    """A body of a kind that is not read."""
 
-    def __init__(self) -> None:
-        super().__init__(415, "send application/json without a content encoding")
+    def __init__(self, accepted: str = "application/json") -> None:
+        super().__init__(415, f"send {accepted}, plain or with content encoding gzip")
 
 
 def code_of(error: MedlinkError) -> str:
@@ -76,12 +83,19 @@ def code_of(error: MedlinkError) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
 
 
-def problem(status: int, code: str, detail: str, **more: Any) -> JSONResponse:  # noqa: ANN401  # any JSON
-    """Return a problem+json response (RFC 9457)."""
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    retry_after: int | None = None,
+    **more: Any,  # noqa: ANN401  # any JSON
+) -> JSONResponse:
+    """Return a problem+json response (RFC 9457); a 503 says when to try again."""
     return JSONResponse(
         {"type": "about:blank", "status": status, "code": code, "detail": detail, **more},
         status_code=status,
-        headers=_RETRY_AFTER if status == 503 else None,
+        headers={"Retry-After": str(retry_after or _RETRY_AFTER)} if status == 503 else None,
         media_type="application/problem+json",
     )
 
@@ -104,15 +118,16 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": "Problem", "content": content} for status in statuses}
 
 
-def install(app: FastAPI, *, max_body_bytes: int) -> None:
-    """Map every error to a problem response, and refuse bodies that are not plain or too large while they arrive."""
+def install(app: FastAPI, *, max_body_bytes: int, body_idle_seconds: float) -> None:
+    """Map every error to a problem response, and refuse bodies that are too large while they arrive."""
 
     @app.exception_handler(MedlinkError)
     async def on_medlink(request: Request, error: MedlinkError) -> JSONResponse:
         more: dict[str, Any] = {"item": error.item} if isinstance(error, MentionError) else {}
         if isinstance(error, JobError):
             more["job"] = error.job
-        return problem(STATUS[type(error)], code_of(error), str(error), **more)
+        wait = error.retry_after if isinstance(error, OverloadedError) else None
+        return problem(STATUS[type(error)], code_of(error), str(error), retry_after=wait, **more)
 
     @app.exception_handler(SQLAlchemyError)
     async def on_store(request: Request, error: SQLAlchemyError) -> JSONResponse:
@@ -133,7 +148,7 @@ def install(app: FastAPI, *, max_body_bytes: int) -> None:
         response.headers.update(error.headers or {})
         return response
 
-    app.add_middleware(PlainBody, max_body_bytes=max_body_bytes)
+    app.add_middleware(BoundedBody, max_body_bytes=max_body_bytes, idle_seconds=body_idle_seconds)
     app.add_middleware(Shield)
 
 
@@ -149,32 +164,10 @@ def validation_errors(errors: Any) -> list[dict[str, Any]]:  # noqa: ANN401  # p
     return kept
 
 
-class PlainBody:
-    """Stops reading a request body that is encoded or grows over the limit, announced or not."""
-
-    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
-        self._app = app
-        self._limit = max_body_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with a `receive` that refuses."""
-        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
-        announced = headers.get("content-length", "")
-        over = announced.isdecimal() and int(announced[:20]) > self._limit
-        encoded = headers.get("content-encoding", "identity").lower() != "identity"
-        received = 0
-
-        async def counted() -> Message:
-            nonlocal received
-            if encoded:
-                raise UnsupportedMediaTypeError
-            message = {} if over else await receive()
-            received += len(message.get("body", b""))
-            if over or received > self._limit:
-                raise HTTPException(413, f"the body is larger than max_body_bytes = {self._limit}")
-            return message
-
-        await self._app(scope, counted, send)
+def log_unexpected(error: Exception) -> None:
+    """Log where an error happened; its message may hold what somebody sent."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    _log.error("unexpected_error", kind=type(error).__name__, file=frame.filename, line=frame.lineno)
 
 
 class Shield:
@@ -195,8 +188,7 @@ class Shield:
         try:
             await self._app(scope, receive, watched)
         except Exception as error:  # noqa: BLE001  # the last place that can keep its message out of the log
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            _log.error("unexpected_error", kind=type(error).__name__, file=frame.filename, line=frame.lineno)
+            log_unexpected(error)
             if scope["type"] != "http" or started:
                 return
             await problem(500, "internal", "unexpected error; the log says where")(scope, receive, send)

@@ -12,6 +12,7 @@ from opentelemetry.trace import TracerProvider
 
 from app import auth, docs, errors, page
 from app.drift import Drifts
+from app.linking import Linking
 from app.metrics import Metrics, forget_dead_workers
 from app.observation import Observation
 from app.rebuilds import Rebuilds
@@ -32,6 +33,7 @@ class State(TypedDict):
     metrics: Metrics
     rebuilds: Rebuilds
     drifts: Drifts
+    linking: Linking
 
 
 def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: TracerProvider | None = None) -> FastAPI:
@@ -43,14 +45,22 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
         spans: Where spans of requests go; nowhere if left out.
     """
     builds, metrics = ActiveBuilds(settings, build=build), Metrics()
-    rebuilds = Rebuilds(settings, builds)
+    rebuilds, linking = Rebuilds(settings, builds), Linking(settings, metrics)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
         forget_dead_workers()
         followers = [] if build else [_follow(builds, metrics, settings.build_poll_seconds), rebuilds.watch()]
         following = [asyncio.create_task(follower) for follower in followers]
-        yield State(settings=settings, builds=builds, metrics=metrics, rebuilds=rebuilds, drifts=Drifts(settings))
+        async with linking.running():
+            yield State(
+                settings=settings,
+                builds=builds,
+                metrics=metrics,
+                rebuilds=rebuilds,
+                drifts=Drifts(settings),
+                linking=linking,
+            )
         for task in following:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -61,8 +71,9 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
     app = FastAPI(
         title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None
     )
+    app.state.linking = linking
     auth.install(app, settings, builds)
-    errors.install(app, max_body_bytes=settings.max_body_bytes)
+    errors.install(app, max_body_bytes=settings.max_body_bytes, body_idle_seconds=settings.body_idle_seconds)
     app.add_middleware(Observation, metrics=metrics, spans=spans)
     docs.install(app)
     page.install(app)

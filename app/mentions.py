@@ -1,5 +1,6 @@
 """Checks mentions before they reach the linker; what is wrong is said without the text."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -42,16 +43,35 @@ def check_mention(sent: Any, item: int, settings: Settings) -> Mention:  # noqa:
 
 def check_each(sent: Sequence[object], settings: Settings) -> list[Mention | ErrorOut]:
     """Return for each raw item its domain record, or the error that takes its place."""
-    checked: list[Mention | ErrorOut] = []
-    for item, raw in enumerate(sent):
-        try:
-            checked.append(check_mention(_ADAPTER.validate_python(raw), item, settings))
-        except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
-            checked.append(_refusal(item, raw, "invalid_mention", first["msg"]))
-        except MentionError as error:
-            checked.append(_refusal(item, raw, "mention", error.problem))
-    return checked
+    return [check_item(raw, item, settings) for item, raw in enumerate(sent)]
+
+
+def check_item(raw: object, item: int, settings: Settings) -> Mention | ErrorOut:
+    """Return the domain record of one raw item, or the error that takes its place."""
+    try:
+        return check_mention(_ADAPTER.validate_python(raw), item, settings)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        return _refusal(item, raw, "invalid_mention", first["msg"])
+    except MentionError as error:
+        return _refusal(item, raw, "mention", error.problem)
+
+
+def check_line(line: bytes | None, item: int, settings: Settings) -> Mention | ErrorOut:
+    """Return the domain record of one line of NDJSON, None for one that was too long, or the error in its place."""
+    if line is None:
+        return refused(item, "limit", f"longer than max_line_bytes = {settings.max_line_bytes}")
+    try:
+        raw = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return refused(item, "invalid_json", "not JSON in UTF-8")
+    return check_item(raw, item, settings)
+
+
+def refused(item: int, code: str, detail: str, id_: str | None = None) -> ErrorOut:
+    """Return what stands in the place of an item that has no answer."""
+    error = ItemErrorOut(code=code, detail=detail)
+    return ErrorOut(item=item, error=error) if id_ is None else ErrorOut(item=item, id=id_, error=error)
 
 
 def _problem(mention: Mention, settings: Settings) -> str | None:
@@ -73,4 +93,4 @@ def _refusal(item: int, raw: object, code: str, detail: str) -> ErrorOut:
     sent_id = raw.get("id") if isinstance(raw, dict) else None
     # An id with a lone surrogate cannot be sent back.
     known = isinstance(sent_id, str) and sent_id.isprintable()
-    return ErrorOut(item=item, id=sent_id if known else None, error=ItemErrorOut(code=code, detail=detail))
+    return refused(item, code, detail, sent_id if known else None)

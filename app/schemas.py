@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
 from medlink.types import CHANNELS, DEFAULT_CHANNELS, Channel, LinkOptions, Mention
 
@@ -36,7 +36,6 @@ def _kind(value: object) -> str:
 
 
 AnyMention = Annotated[Annotated[str, Tag("text")] | Annotated[MentionIn, Tag("mention")], Discriminator(_kind)]
-_UNCHECKED = {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/MentionIn"}]}
 
 
 class Options(_In):
@@ -72,6 +71,22 @@ class Options(_In):
         )
 
 
+def _split(value: object) -> object:
+    """Let a list in a query string be repeated (`sabs=MESH&sabs=MONDO`) or written with commas (`sabs=MESH,MONDO`)."""
+    if not isinstance(value, list):
+        return value
+    return [part for item in value for part in (item.split(",") if isinstance(item, str) else [item]) if part]
+
+
+class QueryOptions(Options):
+    """The options of a stream, from the query string."""
+
+    @field_validator("semantic_types", "sabs", "channels", "include", mode="before")
+    @classmethod
+    def _split_lists(cls, value: object) -> object:
+        return _split(value)
+
+
 class LinkRequest(Options):
     """Mentions to link; one bad mention refuses the request."""
 
@@ -80,9 +95,10 @@ class LinkRequest(Options):
     mentions: list[AnyMention]
 
 
+BULK_EXAMPLES: dict[str, Any] = {"examples": [{"mentions": ["heart attack", "asthma"], "top_k": 3}]}
+
+
 class BulkRequest(Options):
     """Many mentions to link; a bad mention gets an error in its place and the others their answers."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"mentions": ["heart attack", "asthma"]}]})
-
-    mentions: Annotated[list[Any], WithJsonSchema({"type": "array", "items": _UNCHECKED})]
+    mentions: list[Any]

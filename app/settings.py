@@ -64,7 +64,25 @@ class Settings(BaseSettings):
     max_context_chars: int = Field(20_000, ge=1)
     """Longest context, in code points."""
     max_body_bytes: int = Field(8_000_000, ge=1024)
-    """Largest request body that is read."""
+    """Largest request body, decompressed, that is read; of an NDJSON stream, what may come between two items."""
+    body_idle_seconds: float = Field(30.0, gt=0)
+    """A request is refused when nothing of its body comes for so long."""
+    max_line_bytes: int = Field(262_144, ge=1024)
+    """Longest line of an NDJSON stream, decompressed."""
+    max_queue_mentions: int = Field(10_000, ge=1)
+    """Most mentions that wait to be linked, of all requests together; a request that does not fit is refused."""
+    max_together: int = Field(200, ge=1)
+    """Most mentions linked in one go, which is what another request may have to wait for."""
+    answer_cache_bytes: int = Field(64_000_000, ge=0)
+    """Memory for answers already given, by mention, context and options; none of it outlives the process."""
+    request_deadline_seconds: float = Field(120.0, gt=0)
+    """Longest time for the answer to one request; a stream has none."""
+    stream_idle_seconds: float = Field(300.0, gt=0)
+    """A stream ends when its client neither sends nor reads for so long."""
+    drain_seconds: float = Field(20.0, ge=0)
+    """Time that requests have to finish when the service is told to stop."""
+    drain_notice_seconds: float = Field(1.0, ge=0)
+    """How long a stopping service still takes connections, to answer 503, so that a balancer sees it leave."""
     log_format: Literal["json", "text"] = "json"
     """Log lines as JSON, or for a person to read."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
@@ -86,6 +104,13 @@ class Settings(BaseSettings):
     def _default_database(self) -> "Settings":
         if not self.database_url:
             object.__setattr__(self, "database_url", f"sqlite:///{self.data_dir / 'medlink.sqlite'}")
+        return self
+
+    @model_validator(mode="after")
+    def _queue_holds_a_request(self) -> "Settings":
+        largest = max(self.max_mentions, self.max_bulk_mentions, self.max_together)
+        if self.max_queue_mentions < largest:
+            raise ValueError(f"max_queue_mentions must be at least {largest}, else the largest request never fits")
         return self
 
     @field_validator("tracing")

@@ -14,7 +14,10 @@ MedlinkError
 ├── IndexMismatchError     an index build is damaged, or was made by something else than it says
 ├── NoIndexError           there is no active index build to answer from
 ├── NotCalibratedError     a threshold on probability was asked of a build that has no calibration
-└── LimitError             a request is larger than a documented limit
+├── LimitError             a request is larger than a documented limit
+├── OverloadedError        the queue of mentions to link is full
+├── NotServingError        the service is stopping, or what links has died
+└── DeadlineError          a request took longer than it may
 
 HTTP lives in `app/errors.py` only. No message carries mention text: it is patient data.
 """
@@ -102,3 +105,19 @@ class NotCalibratedError(MedlinkError):
 
 class LimitError(MedlinkError):
     """A request is larger than a documented limit; the text says which and how large it may be."""
+
+
+class OverloadedError(MedlinkError):
+    """The queue of mentions to link has no room; says after how many seconds it may have."""
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class NotServingError(MedlinkError):
+    """The service is stopping, or the thread that links has died."""
+
+
+class DeadlineError(MedlinkError):
+    """A request took longer than it may."""

@@ -37,10 +37,15 @@ def stage(name: Stage, items: int = 0) -> Iterator[None]:
         name: Which stage it is.
         items: How many mentions or texts it works on.
     """
-    listener = _listener.get()
     begin = perf_counter()
     try:
         yield
     finally:
-        if listener:
-            listener(name, perf_counter() - begin, items)
+        tell(name, perf_counter() - begin, items)
+
+
+def tell(name: Stage, seconds: float, items: int) -> None:
+    """Tell whoever listens of a stage that was timed otherwise."""
+    listener = _listener.get()
+    if listener:
+        listener(name, seconds, items)

@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
-from app.deps import BuildDep, BuildsDep, SettingsDep
+from app.deps import BuildDep, BuildsDep, LinkingDep, SettingsDep
 from app.errors import problems
 from app.metrics import Metrics
 from medlink import __version__
@@ -45,8 +45,9 @@ async def livez() -> Live:
 
 
 @router.get("/readyz", responses=problems(503), response_model=Ready)
-def readyz(builds: BuildsDep) -> Ready | JSONResponse:
+def readyz(builds: BuildsDep, linking: LinkingDep) -> Ready | JSONResponse:
     """Say whether mentions can be linked; `degraded` means on an older build, or without news from the store."""
+    linking.check()
     build, lost = builds.current(), builds.store_problem is not None
     status = "degraded" if builds.refused or lost else "ready"
     store: Literal["reachable", "unreachable"] = "unreachable" if lost else "reachable"

@@ -1,6 +1,7 @@
 import gzip
 import json
 import logging
+import tracemalloc
 
 import pytest
 from starlette.testclient import TestClient
@@ -257,14 +258,55 @@ def test_a_body_that_is_not_such_json_is_a_clear_error(client, body):
         {"content-type": "text/plain"},
         {"content-type": "application/x-www-form-urlencoded"},
         {"content-type": ""},
-        {"content-type": "application/json", "content-encoding": "gzip"},
+        {"content-type": "application/json", "content-encoding": "br"},
+        {"content-type": "application/x-ndjson"},
     ],
 )
 def test_another_content_type_or_encoding_is_415(client, headers):
     body = json.dumps({"mentions": ["cold"]}).encode()
-    content = gzip.compress(body) if "content-encoding" in headers else body
 
-    problem(client.post("/link", content=content, headers=headers), 415, "unsupported_media_type")
+    problem(client.post("/link", content=body, headers=headers), 415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("path", ["/link", "/link/bulk"])
+def test_a_body_may_be_gzipped_and_so_may_the_answer(client, path):
+    body = json.dumps({"mentions": ["cold", "asthma"]}).encode()
+    plain = post(client, body, path, **{"accept-encoding": "identity"})
+
+    packed = post(client, gzip.compress(body), path, **{"content-encoding": "gzip", "accept-encoding": "gzip"})
+
+    assert packed.json() == plain.json()
+    assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert "content-encoding" not in plain.headers
+
+
+@pytest.mark.parametrize("path", ["/link", "/link/bulk"])
+def test_a_small_body_that_unpacks_to_a_large_one_is_413(client, path):
+    bomb = gzip.compress(b'{"mentions":["' + b"a" * 15_000_000)
+    tracemalloc.start()
+
+    response = post(client, bomb, path, **{"content-encoding": "gzip"})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert len(bomb) < 20_000
+    assert "max_body_bytes = 20000" in problem(response, 413, "limit")["detail"]
+    assert peak < 5_000_000
+
+
+@pytest.mark.parametrize("body", [b"not gzip", gzip.compress(b'{"mentions":["cold"]}')[:-9]])
+@pytest.mark.parametrize("path", ["/link", "/link/bulk"])
+def test_what_is_called_gzip_and_is_not_is_400(client, path, body):
+    problem(post(client, body, path, **{"content-encoding": "gzip"}), 400, "malformed_body")
+
+
+def test_options_of_a_json_bulk_may_be_in_the_query_string_and_those_of_the_body_come_first(client):
+    sent = {"mentions": ["cold"]}
+
+    (one,) = post(client, sent, "/link/bulk?top_k=1").json()["results"]
+    (two,) = post(client, sent | {"top_k": 2}, "/link/bulk?top_k=1").json()["results"]
+
+    assert (len(one["candidates"]), len(two["candidates"])) == (1, 2)
 
 
 def test_unknown_paths_and_methods_are_problems_too(client):

@@ -112,12 +112,12 @@ def test_an_unknown_filter_value_is_422_with_the_valid_ones(roomy, path, field):
         {"content-type": "application/x-www-form-urlencoded"},
         {"content-type": "multipart/form-data; boundary=x"},
         {"content-type": ""},
-        JSON | {"content-encoding": "gzip"},
         JSON | {"content-encoding": "deflate"},
+        JSON | {"content-encoding": "gzip, gzip"},
     ],
 )
 def test_another_content_type_or_encoding_is_415(roomy, path, headers):
-    pack = {"gzip": gzip.compress, "deflate": zlib.compress}.get(headers.get("content-encoding", ""), bytes)
+    pack = {"deflate": zlib.compress}.get(headers.get("content-encoding", ""), bytes)
 
     response = roomy.post(path, content=pack(b'{"mentions":["asthma"]}'), headers=headers)
 

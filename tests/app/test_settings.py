@@ -40,3 +40,8 @@ def test_an_error_shows_no_value(monkeypatch):
 def test_settings_cannot_be_changed():
     with pytest.raises(ValidationError):
         Settings().port = 1  # type: ignore[misc]
+
+
+def test_a_queue_that_the_largest_request_never_fits_into_is_refused():
+    with pytest.raises(ValidationError, match="max_queue_mentions must be at least 5000"):
+        Settings(max_queue_mentions=4999)
