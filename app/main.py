@@ -49,6 +49,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        builds.close()
 
     # A tracer that someone configures for the whole process would record exceptions with their text.
     silent: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
