@@ -46,6 +46,12 @@ class Rebuilds:
             self._worker = subprocess.Popen(_WORKER, env=environment, stdin=subprocess.DEVNULL)
             _log.info("worker_started", process=self._worker.pid)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no worker of this process runs."""
+        with self._starting:
+            return self._worker is None or self._worker.poll() is not None
+
     async def watch(self) -> None:
         """Find dead workers and waiting jobs again and again; runs until it is cancelled."""
         while True:
@@ -57,6 +63,7 @@ class Rebuilds:
 
     def look(self) -> None:
         """Give up jobs whose workers died, and start a worker for one that waits for too long."""
+        is_idle = self.is_idle  # asking also lets the system forget a worker that has ended
         try:
             engine = self._builds.store()
             recover(engine, BuildStore(self._settings.builds_dir))
@@ -64,8 +71,5 @@ class Rebuilds:
         except (StoreError, SQLAlchemyError):  # following the active build has logged it
             return
         # A worker that cannot even begin is not to be started all the time.
-        if waiting is not None and min(waiting, time.monotonic() - self._started_at) > _PATIENCE:
+        if is_idle and waiting is not None and min(waiting, time.monotonic() - self._started_at) > _PATIENCE:
             self.start()
-        with self._starting:
-            if self._worker and self._worker.poll() is not None:
-                self._worker = None

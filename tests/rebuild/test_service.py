@@ -266,15 +266,18 @@ def test_a_correction_reaches_the_answers(elsewhere, admin, make):
     assert result["candidates"][0]["cui"] == "C0004096"
 
 
-def test_a_job_that_nobody_took_is_taken_up_by_a_service_that_looks(settings, engine, jobs, wait, monkeypatch):
+def test_a_job_that_nobody_took_is_taken_up_by_a_service_that_looks(settings, engine, jobs, monkeypatch):
     monkeypatch.setattr("app.rebuilds._PATIENCE", 0.0)
     job_id = jobs.request("rebuild", by="ann", parameters={}).id
     builds = ActiveBuilds(settings)
+    rebuilds = Rebuilds(settings, builds)
 
-    Rebuilds(settings, builds).look()
+    rebuilds.look()
+    at_work = not rebuilds.is_idle
+    until(lambda: rebuilds.is_idle)
     builds.close()
 
-    assert wait(jobs, job_id, seconds=200).state == "done"
+    assert (at_work, jobs.job(job_id).state) == (True, "done")
 
 
 def test_where_workers_run_elsewhere_the_service_starts_none(elsewhere, engine, jobs, monkeypatch):
