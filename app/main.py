@@ -65,6 +65,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        builds.close()
 
     # A tracer that someone configures for the whole process would record exceptions with their text.
     silent: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}

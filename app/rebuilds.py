@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -33,6 +34,7 @@ class Rebuilds:
         self._builds = builds
         self._worker: subprocess.Popen[bytes] | None = None
         self._starting = threading.Lock()
+        self._started_at = float("-inf")
 
     def start(self) -> None:
         """Start a worker, unless one runs or workers run elsewhere."""
@@ -40,8 +42,15 @@ class Rebuilds:
             if not self._settings.rebuild_in_service or (self._worker and self._worker.poll() is None):
                 return
             environment = {**os.environ, **self._settings.environment()}
+            self._started_at = time.monotonic()
             self._worker = subprocess.Popen(_WORKER, env=environment, stdin=subprocess.DEVNULL)
             _log.info("worker_started", process=self._worker.pid)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no worker of this process runs."""
+        with self._starting:
+            return self._worker is None or self._worker.poll() is not None
 
     async def watch(self) -> None:
         """Find dead workers and waiting jobs again and again; runs until it is cancelled."""
@@ -54,14 +63,13 @@ class Rebuilds:
 
     def look(self) -> None:
         """Give up jobs whose workers died, and start a worker for one that waits for too long."""
+        is_idle = self.is_idle  # asking also lets the system forget a worker that has ended
         try:
             engine = self._builds.store()
             recover(engine, BuildStore(self._settings.builds_dir))
             waiting = Jobs(engine).waiting_since("rebuild")
         except (StoreError, SQLAlchemyError):  # following the active build has logged it
             return
-        if waiting is not None and waiting > _PATIENCE:
+        # A worker that cannot even begin is not to be started all the time.
+        if is_idle and waiting is not None and min(waiting, time.monotonic() - self._started_at) > _PATIENCE:
             self.start()
-        with self._starting:
-            if self._worker and self._worker.poll() is not None:
-                self._worker = None

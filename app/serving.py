@@ -111,6 +111,13 @@ class ActiveBuilds:
                 self._engine = engine
             return self._engine
 
+    def close(self) -> None:
+        """Give back the connections to the store; it is opened again when it is needed."""
+        with self._reaching:
+            if self._engine is not None:
+                self._engine.dispose()
+                self._engine = None
+
     def _follow_builds(self, records: Builds, curations: Curations) -> None:
         active = records.active_build()
         if active is None:

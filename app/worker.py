@@ -27,6 +27,7 @@ from medlink.kb.jobs import Jobs, Lease
 from medlink.kb.repository import Repository
 
 _BEATS_A_LEASE = 12
+_LONGEST_BEAT = 2.0  # seconds, which is also how long a cancelled job goes on
 _TRIES = 10
 _LOCK = "job-"
 _OURS = signal.SIGUSR1
@@ -129,7 +130,7 @@ class _Run:
             self._stop = Stopped("cancelled", cancelled=True)
 
     def _beat_on(self) -> None:
-        while not self._over.wait(self._lease.seconds / _BEATS_A_LEASE):
+        while not self._over.wait(min(self._lease.seconds / _BEATS_A_LEASE, _LONGEST_BEAT)):
             try:
                 self._beat()
             except LeaseLostError:

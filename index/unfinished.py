@@ -42,10 +42,11 @@ def sweep(store: Path) -> list[str]:
         directory = lock.with_name(lock.name.removesuffix(_LOCK))
         with _taken_over(lock) as abandoned:
             if abandoned:
+                # A builder that has made the file and not yet locked it has no directory either, and is alive.
+                swept += [directory.name] if directory.is_dir() else []
                 shutil.rmtree(directory, ignore_errors=True)
                 # Last: a directory without its lock would be found by nobody.
                 lock.unlink(missing_ok=True)
-                swept.append(directory.name)
     for directory in sorted(store.glob(f"{_PREFIX}*")):
         if directory.is_dir() and _OF_EARLIER_VERSIONS.fullmatch(directory.name):
             shutil.rmtree(directory, ignore_errors=True)

@@ -160,6 +160,11 @@ class Jobs:
     def fail_abandoned(self) -> list[str]:
         """Give up jobs whose lease ran out, because their holder is gone or cannot be reached; return their ids."""
         job = orm.Job
+        with reading(self._engine) as connection:
+            late = select(job.id).where(job.state == "running", job.lease_until < _now(connection))
+            if connection.scalars(late).first() is None:
+                # Every service looks every few seconds: it must not wait for a lock, or need the right to write.
+                return []
         with writing(self._engine) as connection:
             now = _now(connection)
             values = {**_end(connection, "failed"), "error": "nothing was heard of its worker in stage " + job.stage}

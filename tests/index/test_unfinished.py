@@ -91,6 +91,13 @@ def test_a_lock_that_was_swept_while_it_was_taken_is_taken_again(tmp_path, monke
     assert len(taken) == 2
 
 
+def test_a_builder_that_is_about_to_lock_is_not_reported_dead(tmp_path):
+    (tmp_path / ".tmp-b1-0000.lock").touch()
+
+    assert sweep(tmp_path) == []
+    assert names(tmp_path) == []
+
+
 def test_a_published_build_that_nobody_was_told_of_is_discarded(tmp_path):
     store = BuildStore(tmp_path)
     (tmp_path / "b1").mkdir()

@@ -61,7 +61,6 @@ def settings(database_url: str, encoder_dir: Path, tmp_path: Path) -> Settings:
         encoder_dir=encoder_dir,
         models_dir=tmp_path / "models",
         build_poll_seconds=0.05,
-        job_lease_seconds=2,
         rebuild_niceness=0,
         threads=1,
     )
@@ -116,9 +115,9 @@ def start(settings: Settings) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Starts a worker as users do, or one that is held at a stage, and ends those that are left."""
     started = []
 
-    def one(*, hold: str = "", **options) -> subprocess.Popen[str]:
+    def one(*, hold: str = "", lease: int = 60, **options) -> subprocess.Popen[str]:
         program = ["-c", _HELD, hold] if hold else ["-m", "medlink.cli", "index", "worker", "--once"]
-        environment = {**os.environ, **settings.environment()}
+        environment = {**os.environ, **settings.environment(), "MEDLINK_JOB_LEASE_SECONDS": str(lease)}
         process = subprocess.Popen(
             [sys.executable, *program], env=environment, stdout=subprocess.PIPE, text=True, **options
         )

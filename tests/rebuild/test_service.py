@@ -11,6 +11,8 @@ from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from app.main import create_app
+from app.rebuilds import Rebuilds
+from app.serving import ActiveBuilds
 from app.worker import run_next
 from medlink.kb.keys import Keys
 
@@ -262,3 +264,29 @@ def test_a_correction_reaches_the_answers(elsewhere, admin, make):
         (result,) = client.post("/link", json={"mentions": ["the wheezes"]}).json()["results"]
 
     assert result["candidates"][0]["cui"] == "C0004096"
+
+
+def test_a_job_that_nobody_took_is_taken_up_by_a_service_that_looks(settings, engine, jobs, monkeypatch):
+    monkeypatch.setattr("app.rebuilds._PATIENCE", 0.0)
+    job_id = jobs.request("rebuild", by="ann", parameters={}).id
+    builds = ActiveBuilds(settings)
+    rebuilds = Rebuilds(settings, builds)
+
+    rebuilds.look()
+    at_work = not rebuilds.is_idle
+    until(lambda: rebuilds.is_idle)
+    builds.close()
+
+    assert (at_work, jobs.job(job_id).state) == (True, "done")
+
+
+def test_where_workers_run_elsewhere_the_service_starts_none(elsewhere, engine, jobs, monkeypatch):
+    monkeypatch.setattr("app.rebuilds._PATIENCE", 0.0)
+    monkeypatch.setattr("app.rebuilds.subprocess.Popen", None)  # calling it would fail
+    job_id = jobs.request("rebuild", by="ann", parameters={}).id
+    builds = ActiveBuilds(elsewhere)
+
+    Rebuilds(elsewhere, builds).look()
+    builds.close()
+
+    assert jobs.job(job_id).state == "queued"

@@ -85,19 +85,19 @@ def test_a_worker_at_work_is_not_taken_for_dead(start, ask, jobs, disk, engine):
     assert jobs.job(job_id).state == "running"
 
 
-def test_a_lease_is_renewed_while_a_stage_takes_its_time(start, ask, jobs, settings, wait):
+def test_a_lease_is_renewed_while_a_stage_takes_its_time(start, ask, jobs, wait):
     job_id = ask()
-    start(hold="encode")
+    start(hold="encode", lease=3)
 
     with pytest.raises(AssertionError):
-        wait(jobs, job_id, seconds=2 * settings.job_lease_seconds)
+        wait(jobs, job_id, seconds=6)
 
     assert jobs.fail_abandoned() == []
 
 
 def test_a_worker_that_stood_still_for_too_long_publishes_nothing(start, ask, jobs, builds, disk):
     job_id = ask()
-    stopped = start(hold="verify")
+    stopped = start(hold="verify", lease=3)
     stopped.send_signal(signal.SIGSTOP)
     while not jobs.fail_abandoned():
         pass
