@@ -88,9 +88,21 @@ LINKING_DEV = (
     "linking-dev-open",
     "linking-dev-open-strict",
 )
+LINKING_TEST = (
+    "linking-test-medic-ncbi",
+    "linking-test-medic",
+    "linking-test-medic-learnt-ncbi",
+    "linking-test-medic-learnt",
+    "linking-test-mesh",
+    "linking-test-open-strict",
+    "linking-test-paper-ncbi",
+    "linking-test-paper",
+    "linking-test-paper-learnt-ncbi",
+    "linking-test-paper-learnt",
+)
 TABLES: dict[str, tuple[Callable[[Rows], list[list[str]]], tuple[str, ...]]] = {
     "linking-dev": (linking, LINKING_DEV),
-    "linking-test": (linking, tuple(name.replace("-dev", "-test") for name in LINKING_DEV)),
+    "linking-test": (linking, LINKING_TEST),
     "encoder": (
         encoders,
         (
@@ -102,7 +114,7 @@ TABLES: dict[str, tuple[Callable[[Rows], list[list[str]]], tuple[str, ...]]] = {
     ),
     "held-out": (synonyms, ("held-out-open", "held-out-open-plus")),
     "load-rrf": (loading, ("load-rrf",)),
-    "nil": (refusal, ("nil-dev",)),
+    "nil": (refusal, ("nil-dev", "nil-dev-medmentions", "nil-test")),
 }
 """The tables by name: how each is written, and from which results."""
 
