@@ -15,6 +15,7 @@ from app.rebuilds import Rebuilds
 from app.routes import admin, concepts, curation, health, link
 from app.serving import ActiveBuilds
 from app.settings import Settings
+from app.threads import to_its_end
 from index.store import IndexBuild
 from medlink import __version__
 
@@ -69,7 +70,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None) -> FastAP
 async def _follow(builds: ActiveBuilds, every: float) -> None:
     while True:
         try:
-            await asyncio.to_thread(builds.refresh)
+            await to_its_end(builds.refresh)
         except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
             _log.error("refresh_failed", kind=type(error).__name__)
         await asyncio.sleep(every)
