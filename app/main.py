@@ -19,6 +19,7 @@ from app.rebuilds import Rebuilds
 from app.routes import admin, concepts, curation, health, link
 from app.serving import ActiveBuilds
 from app.settings import Settings
+from app.threads import to_its_end
 from index.store import IndexBuild
 from medlink import __version__
 
@@ -88,9 +89,9 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
 async def _follow(builds: ActiveBuilds, metrics: Metrics, every: float) -> None:
     while True:
         try:
-            await asyncio.to_thread(builds.refresh)
+            await to_its_end(builds.refresh)
             metrics.state.observe(builds)
-            await asyncio.to_thread(metrics.state.observe_rebuild, builds)
+            await to_its_end(metrics.state.observe_rebuild, builds)
         except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
             _log.error("refresh_failed", kind=type(error).__name__)
         await asyncio.sleep(every)

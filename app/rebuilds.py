@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.serving import ActiveBuilds
 from app.settings import Settings
+from app.threads import to_its_end
 from app.worker import recover
 from index.store import BuildStore
 from medlink.errors import StoreError
@@ -56,7 +57,7 @@ class Rebuilds:
         """Find dead workers and waiting jobs again and again; runs until it is cancelled."""
         while True:
             try:
-                await asyncio.to_thread(self.look)
+                await to_its_end(self.look)
             except Exception as error:  # noqa: BLE001  # a service that no longer looks would serve on and not say so
                 _log.error("looking_after_jobs_failed", kind=type(error).__name__)
             await asyncio.sleep(self._settings.build_poll_seconds)
