@@ -91,7 +91,7 @@ async def _follow(builds: ActiveBuilds, metrics: Metrics, every: float) -> None:
         try:
             await to_its_end(builds.refresh)
             metrics.state.observe(builds)
-            await to_its_end(metrics.state.observe_rebuild, builds)
+            await to_its_end(lambda: metrics.state.observe_rebuild(builds))
         except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
             _log.error("refresh_failed", kind=type(error).__name__)
         await asyncio.sleep(every)
