@@ -175,7 +175,8 @@ def test_a_build_with_a_flipped_byte_in_any_file_is_not_activated(elsewhere, adm
             assert refused.status_code == 409, path
             assert path.name in refused.json()["detail"]
             assert str(elsewhere.builds_dir) not in refused.text
-        assert client.get("/readyz").json() == {"status": "ready", "index": sound, "refused": {}}
+        ready = client.get("/readyz").json()
+        assert ready == {"status": "ready", "index": sound, "refused": {}, "store": "reachable"}
         assert client.post(f"/admin/index/{damaged}/activate", headers=admin).status_code == 200
 
 
