@@ -26,7 +26,9 @@ def link(
     top_k: Annotated[int, typer.Option(min=1, max=100, help="Distinct concepts a mention.")] = 5,
     semantic_types: Annotated[str, typer.Option(help="Only these types, e.g. T047,T191.")] = "",
     sabs: Annotated[str, typer.Option(help="Only concepts with a name or code there, e.g. MESH,MONDO.")] = "",
-    channels: Annotated[str, typer.Option(help="Ways to find candidates: exact, dense, lexical.")] = "exact,dense",
+    channels: Annotated[
+        str, typer.Option(help="Ways to find candidates: exact, dense, lexical.")
+    ] = "exact,dense,lexical",
     composites: Annotated[bool, typer.Option(help="Answer the parts of a mention of several concepts.")] = True,
     explain: Annotated[bool, typer.Option(help="Say why each candidate is there; not in .csv and .tsv files.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a mention.")] = False,
