@@ -165,7 +165,7 @@ def test_a_candidate_without_rivals_is_far_ahead_and_no_candidates_have_no_rows(
 
 def test_what_the_vocabulary_of_a_concept_is_worth_does_not_decide_how_well_it_fits(ranked_build):
     model = ranked_build.models[0]
-    bare, known = fused(dense=0.75), fused(dense=0.75, literature_source=1.0, annotated=3.0, codes=5.0)
+    bare, known = fused(dense=0.75), fused(dense=0.75, literature_source=1.0)
 
     assert fits([[bare], [known], []], model) == [[fits([[bare]], model)[0][0]], [fits([[bare]], model)[0][0]], []]
     assert fits([[bare]], model) != fits([[fused(dense=0.1)]], model)
