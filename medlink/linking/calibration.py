@@ -175,7 +175,7 @@ def is_broader(covers: bool, probability: float) -> bool:
 
 
 def fits(lists: Sequence[Sequence[Fused]], model: FusionModel) -> list[list[float]]:
-    """Return how well each of the first candidates fits, whatever the dictionary and the annotators know of it.
+    """Return how well each of the first candidates fits, as if annotators could choose from its vocabulary.
 
     Annotators choose concepts of their own vocabulary only, so that a concept of another one was never right where a
     fusion model learnt; how well its name fits the mention is not to depend on that.
