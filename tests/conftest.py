@@ -1,5 +1,6 @@
 """A small knowledge base of our own, index builds over it and a real PostgreSQL, for every test that needs one."""
 
+import gc
 import json
 import os
 import shutil
@@ -78,6 +79,9 @@ FreshDatabase = Callable[[], AbstractContextManager[str]]
 MakeBuild = Callable[..., IndexBuild]
 
 
+_COLLECTED_FROM = gc.get_threshold()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _requests_come_from_this_machine() -> Iterator[None]:
     """Lets tests link without a key; starlette's own default is a client of no address."""
@@ -92,6 +96,15 @@ def encoder_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("encoder") / "hashing"
     HashingEncoder(dim=128).save(directory)
     return directory
+
+
+@pytest.fixture(autouse=True)
+def _garbage_is_collected_as_before() -> Iterator[None]:
+    """What a service sets for its whole process ends with the test that started it."""
+    yield
+    if gc.get_threshold() != _COLLECTED_FROM:
+        gc.set_threshold(*_COLLECTED_FROM)
+        gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
