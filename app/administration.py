@@ -33,7 +33,7 @@ class RebuildIn(BaseModel):
     recipe: Literal["auto", "flat", "hnsw", "hnsw-sq8"] = "auto"
     """How vectors are laid out for search."""
     reuse: bool = True
-    """Take the vectors of names that the active build has from there, if they are the same."""
+    """Take the vectors of names that the active build, or one that did not end, has; they are the same."""
     activate: bool = True
     """Let the build answer once it is verified."""
 

@@ -104,12 +104,12 @@ class _Run:
 
     def _build(self) -> tuple[str, dict[str, Any]]:
         wanted = self._lease.parameters
-        active = Builds(self._engine).active_build() if wanted.get("reuse", True) else None
+        active = Builds(self._engine).active_build()
         return build_from_store(
             content_of(Repository(self._engine)),
             self._store,
             self._settings.encoder,
-            earlier=active.build_id if active else None,
+            reuse=([active.build_id] if active else []) if wanted.get("reuse", True) else None,
             recipe=str(wanted.get("recipe", "auto")),
             threads=self._settings.threads,
             models=self._settings.models,

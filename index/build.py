@@ -58,7 +58,7 @@ def build_index(
     *,
     recipe: str = "auto",
     threads: int | None = None,
-    reuse: Sequence[Path] = (),
+    reuse: Sequence[Path] | None = (),
     models: Path | None = None,
     progress: Progress = lambda stage, done, total: None,
 ) -> str:
@@ -71,7 +71,8 @@ def build_index(
         recipe: How vectors are laid out, or `auto`.
         threads: Of the encoder and of the search; the cores that this process may use when left out.
         reuse: Directories of earlier builds, the likeliest first. Texts that they have are not encoded again where
-            `index.reuse` finds the vectors to be the same; the build is what it would be without.
+            `index.reuse` finds the vectors to be the same, nor are those that a build encoded which was never
+            published; the build is what it would be without. None: everything is encoded anew.
         models: Directory of the fusion model and its calibration, which are copied into the build; none if left out.
         progress: Told how far it is.
 
@@ -84,10 +85,11 @@ def build_index(
     encoder = load_encoder(encoder_dir, threads=threads)
     started = datetime.now(UTC)
     build_id = f"{started:%Y%m%dT%H%M%S}{started.microsecond // 1000:03d}Z"
+    kept = store.kept_vectors(encoder, anew=reuse is None)
     with store.writing(build_id) as unfinished:
         texts = _write_concepts(content, unfinished, encoder, progress)
         chosen = choose_recipe(recipe, len(texts.distinct))
-        known = KnownVectors(reuse, encoder, texts.row_of_text)
+        known = KnownVectors(reuse or (), encoder, texts.row_of_text, encode=kept.vectors)
         _write_vectors(texts, unfinished, DenseWriter(chosen, encoder.dim), known, progress)
         shutil.copytree(encoder_dir, unfinished / ENCODER)
         facts = {
@@ -97,7 +99,7 @@ def build_index(
             "loads": dict(content.loads),
             "sources": [asdict(source) for source in content.sources],
             "counts": texts.counts,
-            "reused_vectors": len(known),
+            "reused_vectors": len(known) + kept.found,
             "encoder": {"fingerprint": encoder.fingerprint, "dim": encoder.dim, "lowercase": encoder.lowercase},
             "text": TEXT_VERSIONS,
             "recipe": asdict(chosen),
@@ -108,6 +110,10 @@ def build_index(
         _seal(unfinished, facts, texts.distinct, encoder, threads)
         progress("publish", 0, 0)
         store.publish(unfinished, build_id)
+    if chosen.lossless:
+        # Else the next build cannot take them from this one.
+        kept.clear()
+    kept.tidy()
     return build_id
 
 

@@ -31,7 +31,7 @@ def build_from_store(
     store: BuildStore,
     encoder_dir: Path,
     *,
-    earlier: str | None = None,
+    reuse: Sequence[str] | None = (),
     recipe: str = "auto",
     threads: int | None = None,
     models: Path | None = None,
@@ -43,7 +43,8 @@ def build_from_store(
         content: What goes into it.
         store: Where it goes.
         encoder_dir: The encoder, which is copied into the build.
-        earlier: A build whose vectors are used again where they are the same; one that is gone is done without.
+        reuse: Builds whose vectors are used again where they are the same; one that is gone is done without. None:
+            every name is encoded, also those that a build which did not end has encoded.
         recipe: How vectors are laid out, or `auto`.
         threads: Of the encoder and of the search.
         models: Directory of the fusion model and its calibration.
@@ -53,24 +54,25 @@ def build_from_store(
         StoreError: There is no name to index, or too little room on the disk.
         IndexMismatchError: The build does not pass its own checks, or a model cannot be used.
     """
-    reuse = [store.path(earlier)] if earlier in store.ids() and earlier else []
-    _check_room(store, reuse)
+    here = None if reuse is None else [store.path(earlier) for earlier in reuse if earlier in store.ids()]
+    _check_room(store)
     build_id = build_index(
         content,
         encoder_dir,
         store,
         recipe=recipe,
         threads=threads,
-        reuse=reuse,
+        reuse=here,
         models=models,
         progress=progress,
     )
     return build_id, read_manifest(store.path(build_id))
 
 
-def _check_room(store: BuildStore, like: Sequence[Path]) -> None:
-    """Refuse to begin what will fill the disk, going by the builds that it will be like."""
-    needed = max((_ROOM * sum(p.stat().st_size for p in path.rglob("*") if p.is_file()) for path in like), default=0)
+def _check_room(store: BuildStore) -> None:
+    """Refuse to begin what will fill the disk, going by the latest build."""
+    latest = [store.path(build_id) for build_id in store.ids()[-1:]]
+    needed = _ROOM * sum(p.stat().st_size for path in latest for p in path.rglob("*") if p.is_file())
     free = store.free_bytes()
     if free < needed:
         raise StoreError(

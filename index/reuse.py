@@ -1,7 +1,7 @@
 """Vectors that earlier builds hold already, so that a build encodes only what is new."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -43,10 +43,18 @@ class KnownVectors:
         builds: Directories of the builds, the likeliest first.
         encoder: Encoder of the new build.
         row_of_text: Row of each distinct encoder text in the new build, from 0.
+        encode: Gives the vectors of texts that no build has; the encoder if left out.
     """
 
-    def __init__(self, builds: Sequence[Path], encoder: Encoder, row_of_text: Mapping[str, int]) -> None:
-        self._encoder = encoder
+    def __init__(
+        self,
+        builds: Sequence[Path],
+        encoder: Encoder,
+        row_of_text: Mapping[str, int],
+        encode: Callable[[Sequence[str]], Vectors] | None = None,
+    ) -> None:
+        self._dim = encoder.dim
+        self._encode = encode or (lambda texts: encoder.encode(texts).vectors)
         self._parts: list[_Part] = []
         wanted = np.ones(len(row_of_text), np.bool_)
         for directory in builds:
@@ -64,7 +72,7 @@ class KnownVectors:
 
     def vectors(self, texts: Sequence[str], start: int) -> Vectors:
         """Return the vectors, (n, dim), of consecutive texts, the first of which has the row `start`."""
-        vectors = np.empty((len(texts), self._encoder.dim), np.float32)
+        vectors = np.empty((len(texts), self._dim), np.float32)
         unknown = np.ones(len(texts), np.bool_)
         for part in self._parts:
             here = slice(*np.searchsorted(part.new, (start, start + len(texts))))
@@ -73,7 +81,7 @@ class KnownVectors:
                 vectors[places] = part.vectors.take(part.old[here])
                 unknown[places] = False
         if unknown.any():
-            vectors[unknown] = self._encoder.encode(list(compress(texts, unknown))).vectors
+            vectors[unknown] = self._encode(list(compress(texts, unknown)))
         return vectors
 
 

@@ -14,6 +14,7 @@ from index.concepts import CuratedConcepts
 from index.dense import DenseRetriever
 from index.exact import ExactRetriever
 from index.facts import Facts
+from index.kept import KeptVectors
 from index.lexical import LexicalRetriever
 from index.licences import Licence
 from index.models import Models, describe_models, read_models
@@ -232,6 +233,14 @@ class BuildStore:
     def sweep(self) -> list[str]:
         """Clear what dead builders left, and return the names of those directories."""
         return sweep(self._directory)
+
+    def kept_vectors(self, encoder: Encoder, *, anew: bool = False) -> KeptVectors:
+        """Return the vectors that unpublished builds left; none, and none are left, with `anew`."""
+        kept = KeptVectors(self._directory, encoder)
+        if not anew:
+            return kept
+        kept.clear()
+        return KeptVectors(self._directory, encoder)
 
     def free_bytes(self) -> int:
         """Return how much room there is for builds."""

@@ -27,7 +27,7 @@ def build(
         bool, typer.Option("--if-stale", help="Do nothing if the active build is of this store and encoder.")
     ] = False,
     reuse: Annotated[
-        bool, typer.Option(help="Take the vectors of names that the active build has from there, if they are the same.")
+        bool, typer.Option(help="Take the vectors of names that the active build or one that did not end has.")
     ] = True,
 ) -> None:
     """Build an index over every name in the store, verify it and publish it."""
@@ -50,7 +50,7 @@ def build(
             content,
             store,
             settings.encoder,
-            earlier=active.build_id if reuse and active else None,
+            reuse=([active.build_id] if active else []) if reuse else None,
             recipe=recipe,
             threads=settings.threads,
             models=settings.models,
