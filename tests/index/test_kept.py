@@ -1,5 +1,6 @@
 """What a build has encoded is not lost with it."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -153,3 +154,14 @@ def test_where_an_index_rounds_its_vectors_the_next_takes_those_that_were_kept(t
     build_id = build(store, encoder_dir, recipe="hnsw-sq8")
 
     assert read_manifest(store.path(build_id))["reused_vectors"] == len(TEXTS)
+
+
+def test_vectors_of_an_encoder_that_is_out_of_use_are_forgotten(tmp_path, encoder_dir):
+    for dim in (16, 32):
+        KeptVectors(tmp_path, HashingEncoder(dim=dim)).vectors(TEXTS)
+    old, recent = sorted(tmp_path.glob(".encoded-*"))
+    os.utime(old, (0, 0))
+
+    build(BuildStore(tmp_path), encoder_dir)
+
+    assert list(tmp_path.glob(".encoded-*")) == [recent]
