@@ -71,7 +71,7 @@ class Settings(BaseSettings):
     """Longest line of an NDJSON stream, decompressed."""
     max_queue_mentions: int = Field(10_000, ge=1)
     """Most mentions that wait to be linked, of all requests together; a request that does not fit is refused."""
-    max_together: int = Field(200, ge=1)
+    max_together: int = Field(64, ge=1)
     """Most mentions linked in one go, which is what another request may have to wait for."""
     answer_cache_bytes: int = Field(64_000_000, ge=0)
     """Memory for answers already given, by mention, context and options; none of it outlives the process."""

@@ -3,7 +3,7 @@
     python benchmarks/micro_batching.py --requests 400 --clients 16
 
 Clients each send one mention after another to the service over the active build, every mention once. The service links
-what waits in one call (`MEDLINK_MAX_TOGETHER`, 200 unless set) or one request a call (1), with the encoder and FAISS on
+what waits in one call (`MEDLINK_MAX_TOGETHER`, 64 unless set) or one request a call (1), with the encoder and FAISS on
 some threads (`MEDLINK_THREADS`). All ways take turns, each with a service of its own; the figures are medians.
 `cpu_ms` is of the processor time of the service for one request, which other work on the machine disturbs less.
 """
@@ -69,7 +69,7 @@ def measured(texts: Sequence[str], clients: int, together: int, threads: int) ->
 def measure(requests: int, clients: int, rounds: int) -> list[dict[str, Any]]:
     """Return a row for each way."""
     texts = names_of(load_active_build(Settings()), requests)
-    ways = list(product((1, 200), (1, 2)))
+    ways = list(product((1, 64), (1, 2)))
     runs: dict[tuple[int, int], list[Run]] = {way: [] for way in ways}
     for number in range(rounds):
         for way in ways[:: 1 if number % 2 == 0 else -1]:

@@ -249,7 +249,8 @@ def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         builds = prepared(Path(folder))
         key = medlink("keys", "create", "load", "--scope", "admin").split()[-1]
         print(f"builds {builds}", flush=True)
-        with serving(MEDLINK_WORKERS=str(arguments.workers)) as (port, process):
+        more = {"MEDLINK_WORKERS": str(arguments.workers)} if arguments.workers > 1 else {}
+        with serving(**more) as (port, process):
             load = asyncio.run(loaded(port, process.pid, arguments, builds, key))
     facts = {
         "workers": arguments.workers,
