@@ -13,9 +13,11 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import problem
+from app.matching import routes_at
 from app.serving import ActiveBuilds
 from app.settings import Settings
 from medlink.errors import StoreError
@@ -92,17 +94,24 @@ class Guard:
         try:
             caller = await self._caller(scope)
         except StoreError as error:
-            await problem(503, "store", str(error))(scope, receive, send)
+            await self._refuse(problem(503, "store", str(error)), scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = caller
         if needed is None or (caller and caller.may(needed)):
             await self._app(scope, receive, send)
         elif caller and caller.key:
-            await problem(403, "forbidden", f"the key lacks the scope {needed}")(scope, receive, send)
+            refusal = problem(403, "forbidden", f"the key lacks the scope {needed}")
+            await self._refuse(refusal, scope, receive, send)
         else:
-            response = problem(401, "unauthenticated", f"send a key with the scope {needed} as Authorization: Bearer")
-            response.headers.update(_CHALLENGE)
-            await response(scope, receive, send)
+            refusal = problem(401, "unauthenticated", f"send a key with the scope {needed} as Authorization: Bearer")
+            refusal.headers.update(_CHALLENGE)
+            await self._refuse(refusal, scope, receive, send)
+
+    async def _refuse(self, refusal: Response, scope: Scope, receive: Receive, send: Send) -> None:
+        # Whoever counts requests wants to know for what it was.
+        if route := next(routes_at(scope), None):
+            scope["route"] = route
+        await refusal(scope, receive, send)
 
     async def _caller(self, scope: Scope) -> Caller | None:
         sent = sent_key(scope)

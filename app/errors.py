@@ -13,12 +13,14 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.bodies import BoundedBody
+from app.matching import allowed_at
 from medlink.errors import (
     CurationError,
     DeadlineError,
     EncoderError,
     IndexMismatchError,
     JobError,
+    KeyReusedError,
     LeaseLostError,
     LimitError,
     MedlinkError,
@@ -41,6 +43,7 @@ STATUS: dict[type[MedlinkError], int] = {
     UnknownConceptError: 404,
     UnknownIdError: 404,
     JobError: 409,
+    KeyReusedError: 422,
     LeaseLostError: 409,
     CurationError: 409,
     MentionError: 422,
@@ -146,6 +149,9 @@ def install(app: FastAPI, *, max_body_bytes: int, body_idle_seconds: float) -> N
     async def on_http(request: Request, error: HTTPException) -> JSONResponse:
         response = problem(error.status_code, _CODES.get(error.status_code, "http_error"), error.detail)
         response.headers.update(error.headers or {})
+        if error.status_code == 405:
+            # The routers name those of one route only.
+            response.headers["Allow"] = allowed_at(request.scope)
         return response
 
     app.add_middleware(BoundedBody, max_body_bytes=max_body_bytes, idle_seconds=body_idle_seconds)

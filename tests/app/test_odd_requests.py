@@ -9,6 +9,8 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
+from medlink.kb.database import migrate, open_engine
+from medlink.kb.keys import Keys
 
 BOTH = pytest.mark.parametrize("path", ["/link", "/link/bulk"])
 JSON = {"content-type": "application/json"}
@@ -143,3 +145,25 @@ def test_five_thousand_mentions_and_duplicates_keep_their_places(roomy):
 
     assert [result["text"] for result in results] == texts
     assert results[:4] * 1_250 == results
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/link", "POST"),
+        ("/concepts/C0004096", "GET"),
+        ("/admin/curation", "GET, POST"),
+        ("/admin/jobs/abc", "DELETE, GET"),
+        ("/openapi.json", "GET, HEAD"),
+    ],
+)
+def test_a_method_that_is_none_of_a_path_is_405_with_all_that_are(path, methods, build, tmp_path):
+    settings = Settings(data_dir=tmp_path)
+    engine = open_engine(settings.database_url)
+    migrate(engine)
+    key = {"X-API-Key": Keys(engine).create("boss", ["admin"])[1]}
+    with TestClient(create_app(settings, build=build)) as client:
+        refused = client.request("PATCH", path, headers=key)
+
+    assert (refused.status_code, refused.json()["code"]) == (405, "method_not_allowed")
+    assert refused.headers["allow"] == methods
