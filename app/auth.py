@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import structlog
 from fastapi import Depends, FastAPI, Request
@@ -125,6 +125,23 @@ class Guard:
 def install(app: FastAPI, settings: Settings, builds: ActiveBuilds) -> None:
     """Let in who may."""
     app.add_middleware(Guard, KeyRing(builds), open_to_loopback=settings.open_to_loopback)
+    if settings.open_to_loopback:
+        _describe_as_optional(app)
+
+
+def _describe_as_optional(app: FastAPI) -> None:
+    """Let the OpenAPI description say that who links needs no key everywhere."""
+    whole = app.openapi
+
+    def described() -> dict[str, Any]:
+        description = whole()
+        for path, operations in description["paths"].items():
+            for operation in operations.values() if scope_of(path) == "link" else ():
+                if {} not in operation["security"]:
+                    operation["security"].append({})
+        return description
+
+    app.openapi = described  # type: ignore[method-assign]
 
 
 def scope_of(path: str) -> keys.Scope | None:
@@ -166,8 +183,13 @@ def is_loopback(scope: Scope) -> bool:
     return bool(address and (mapped or address).is_loopback)
 
 
-_bearer = HTTPBearer(auto_error=False, description="A key that `medlink keys create` made.")
+_bearer = HTTPBearer(
+    auto_error=False, description="A key that `medlink keys create` made; this machine may link without."
+)
 _header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, where Bearer is taken.")
+
+# The guard has looked at the key; these tell who reads the OpenAPI description of it.
+KEY = [Depends(_bearer), Depends(_header)]
 
 
 def get_admin(

@@ -80,7 +80,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
     docs.install(app)
     page.install(app)
     for routes in (link, concepts):
-        app.include_router(routes.router, responses=errors.problems(401, 403))
+        app.include_router(routes.router, dependencies=auth.KEY, responses=errors.problems(401, 403))
     for routes in (health, admin, curation):
         app.include_router(routes.router)
     included = [route for routes in (link, concepts, health, admin, curation) for route in routes.router.routes]
