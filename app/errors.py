@@ -114,11 +114,23 @@ PROBLEM_SCHEMA = {
     },
 }
 
+_HEADERS: dict[int, dict[str, Any]] = {
+    401: {"WWW-Authenticate": {"required": True, "schema": {"type": "string"}}},
+    503: {
+        "Retry-After": {
+            "required": True,
+            "description": "Seconds after which to try again.",
+            "schema": {"type": "integer", "minimum": 1},
+        }
+    },
+}
+
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI `responses` of a route that may answer with these error statuses."""
     content = {"application/problem+json": {"schema": PROBLEM_SCHEMA}}
-    return {status: {"description": "Problem", "content": content} for status in statuses}
+    described = {"description": "Problem", "content": content}
+    return {status: described | ({"headers": _HEADERS[status]} if status in _HEADERS else {}) for status in statuses}
 
 
 def install(app: FastAPI, *, max_body_bytes: int, body_idle_seconds: float) -> None:
