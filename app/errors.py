@@ -63,6 +63,7 @@ _CODES = {
     404: "not_found",
     405: "method_not_allowed",
     408: "slow_body",
+    409: "conflict",
     413: "limit",
     415: "unsupported_media_type",
 }

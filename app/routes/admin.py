@@ -31,7 +31,7 @@ IdempotencyKey = Annotated[
 Id = Annotated[str, Path(pattern=r"^[0-9A-Za-z]{1,40}$")]
 
 
-@router.post("/index/rebuild", status_code=202, responses=problems(400, 409, 413))
+@router.post("/index/rebuild", status_code=202, responses=problems(400, 408, 409, 413, 415))
 def rebuild(
     caller: AdminDep,
     store: StoreDep,

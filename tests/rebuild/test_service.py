@@ -177,7 +177,9 @@ def test_an_id_that_is_a_path_opens_nothing(path, elsewhere, admin):
 def test_without_an_earlier_build_there_is_nothing_to_go_back_to(elsewhere, admin, make):
     make()
     with TestClient(create_app(elsewhere)) as client:
-        assert client.post("/admin/index/rollback", headers=admin).status_code == 409
+        refused = client.post("/admin/index/rollback", headers=admin)
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
 
 
 def test_a_build_with_a_flipped_byte_in_any_file_is_not_activated(elsewhere, admin, make):
