@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic.config import JsonDict
 
 from medlink.types import CHANNELS, DEFAULT_CHANNELS, Channel, LinkOptions, Mention
 
@@ -89,7 +90,7 @@ def _split(value: object) -> object:
     return [part for item in value for part in (item.split(",") if isinstance(item, str) else [item])]
 
 
-def _listed(values: Sequence[str], *, blank: bool) -> dict[str, object]:
+def _listed(values: Sequence[str], *, blank: bool) -> JsonDict:
     """Return the JSON schema of such a list, or one value, in a query string."""
     value = f"({'|'.join(values)}){'?' if blank else ''}"
     return {"items": {"type": "string", "pattern": f"^{value}(,{value})*$"}}
