@@ -16,7 +16,7 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+Offset = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
 
 
 class _In(BaseModel):
@@ -33,9 +33,9 @@ class MentionIn(_In):
     """Given back with the result."""
     context: str | None = None
     """The text around the mention; short forms that it defines are written out."""
-    start: Whole | None = Field(None, ge=0)
+    start: Offset | None = None
     """Where the mention begins in the context: 0-based, in code points."""
-    end: Whole | None = Field(None, ge=0)
+    end: Offset | None = None
     """Where it ends, exclusive."""
 
     def mention(self) -> Mention:
@@ -53,7 +53,7 @@ AnyMention = Annotated[Annotated[str, Tag("text")] | Annotated[MentionIn, Tag("m
 class Options(_In):
     """What a caller may choose about an answer."""
 
-    top_k: Whole = Field(5, ge=1, le=100)
+    top_k: Annotated[int, Field(ge=1, le=100), BeforeValidator(_whole)] = 5
     """Distinct concepts a mention."""
     semantic_types: list[str] = []
     """Answer only with concepts of one of these types (TUI)."""
