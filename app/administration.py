@@ -22,13 +22,17 @@ def _storable(text: str) -> str:
     return text
 
 
-Stored = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_storable)]
+Stored = Annotated[
+    str,
+    Field(min_length=1, max_length=1000, json_schema_extra={"pattern": r"^[^\u0000]*$"}),
+    AfterValidator(_storable),
+]
 
 
 class RebuildIn(BaseModel):
     """How an index build is made; all of it may be left out."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
     recipe: Literal["auto", "flat", "hnsw", "hnsw-sq8"] = "auto"
     """How vectors are laid out for search."""

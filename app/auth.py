@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import structlog
 from fastapi import Depends, FastAPI, Request
@@ -13,9 +13,11 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import problem
+from app.matching import routes_at
 from app.serving import ActiveBuilds
 from app.settings import Settings
 from medlink.errors import StoreError
@@ -92,17 +94,24 @@ class Guard:
         try:
             caller = await self._caller(scope)
         except StoreError as error:
-            await problem(503, "store", str(error))(scope, receive, send)
+            await self._refuse(problem(503, "store", str(error)), scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = caller
         if needed is None or (caller and caller.may(needed)):
             await self._app(scope, receive, send)
         elif caller and caller.key:
-            await problem(403, "forbidden", f"the key lacks the scope {needed}")(scope, receive, send)
+            refusal = problem(403, "forbidden", f"the key lacks the scope {needed}")
+            await self._refuse(refusal, scope, receive, send)
         else:
-            response = problem(401, "unauthenticated", f"send a key with the scope {needed} as Authorization: Bearer")
-            response.headers.update(_CHALLENGE)
-            await response(scope, receive, send)
+            refusal = problem(401, "unauthenticated", f"send a key with the scope {needed} as Authorization: Bearer")
+            refusal.headers.update(_CHALLENGE)
+            await self._refuse(refusal, scope, receive, send)
+
+    async def _refuse(self, refusal: Response, scope: Scope, receive: Receive, send: Send) -> None:
+        # Whoever counts requests wants to know for what it was.
+        if route := next(routes_at(scope), None):
+            scope["route"] = route
+        await refusal(scope, receive, send)
 
     async def _caller(self, scope: Scope) -> Caller | None:
         sent = sent_key(scope)
@@ -116,6 +125,23 @@ class Guard:
 def install(app: FastAPI, settings: Settings, builds: ActiveBuilds) -> None:
     """Let in who may."""
     app.add_middleware(Guard, KeyRing(builds), open_to_loopback=settings.open_to_loopback)
+    if settings.open_to_loopback:
+        _describe_as_optional(app)
+
+
+def _describe_as_optional(app: FastAPI) -> None:
+    """Let the OpenAPI description say that who links needs no key everywhere."""
+    whole = app.openapi
+
+    def described() -> dict[str, Any]:
+        description = whole()
+        for path, operations in description["paths"].items():
+            for operation in operations.values() if scope_of(path) == "link" else ():
+                if {} not in operation["security"]:
+                    operation["security"].append({})
+        return description
+
+    app.openapi = described  # type: ignore[method-assign]
 
 
 def scope_of(path: str) -> keys.Scope | None:
@@ -157,8 +183,13 @@ def is_loopback(scope: Scope) -> bool:
     return bool(address and (mapped or address).is_loopback)
 
 
-_bearer = HTTPBearer(auto_error=False, description="A key that `medlink keys create` made.")
+_bearer = HTTPBearer(
+    auto_error=False, description="A key that `medlink keys create` made; this machine may link without."
+)
 _header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, where Bearer is taken.")
+
+# The guard has looked at the key; these tell who reads the OpenAPI description of it.
+KEY = [Depends(_bearer), Depends(_header)]
 
 
 def get_admin(

@@ -13,12 +13,14 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.bodies import BoundedBody
+from app.matching import allowed_at
 from medlink.errors import (
     CurationError,
     DeadlineError,
     EncoderError,
     IndexMismatchError,
     JobError,
+    KeyReusedError,
     LeaseLostError,
     LimitError,
     MedlinkError,
@@ -41,6 +43,7 @@ STATUS: dict[type[MedlinkError], int] = {
     UnknownConceptError: 404,
     UnknownIdError: 404,
     JobError: 409,
+    KeyReusedError: 422,
     LeaseLostError: 409,
     CurationError: 409,
     MentionError: 422,
@@ -60,6 +63,7 @@ _CODES = {
     404: "not_found",
     405: "method_not_allowed",
     408: "slow_body",
+    409: "conflict",
     413: "limit",
     415: "unsupported_media_type",
 }
@@ -111,11 +115,23 @@ PROBLEM_SCHEMA = {
     },
 }
 
+_HEADERS: dict[int, dict[str, Any]] = {
+    401: {"WWW-Authenticate": {"required": True, "schema": {"type": "string"}}},
+    503: {
+        "Retry-After": {
+            "required": True,
+            "description": "Seconds after which to try again.",
+            "schema": {"type": "integer", "minimum": 1},
+        }
+    },
+}
+
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI `responses` of a route that may answer with these error statuses."""
     content = {"application/problem+json": {"schema": PROBLEM_SCHEMA}}
-    return {status: {"description": "Problem", "content": content} for status in statuses}
+    described = {"description": "Problem", "content": content}
+    return {status: described | ({"headers": _HEADERS[status]} if status in _HEADERS else {}) for status in statuses}
 
 
 def install(app: FastAPI, *, max_body_bytes: int, body_idle_seconds: float) -> None:
@@ -146,6 +162,9 @@ def install(app: FastAPI, *, max_body_bytes: int, body_idle_seconds: float) -> N
     async def on_http(request: Request, error: HTTPException) -> JSONResponse:
         response = problem(error.status_code, _CODES.get(error.status_code, "http_error"), error.detail)
         response.headers.update(error.headers or {})
+        if error.status_code == 405:
+            # The routers name those of one route only.
+            response.headers["Allow"] = allowed_at(request.scope)
         return response
 
     app.add_middleware(BoundedBody, max_body_bytes=max_body_bytes, idle_seconds=body_idle_seconds)

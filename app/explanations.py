@@ -92,7 +92,7 @@ class Asked:
 def explain(candidate: Candidate, asked: Asked) -> ExplanationOut:
     """Return what speaks for a candidate."""
     name = candidate.name
-    by_id = asked.retired_from is not None or candidate.concept.id in {asked.searched, concept_id(asked.searched)}
+    by_id = asked.retired_from is not None or concept_id(candidate.concept.id) == concept_id(asked.searched)
     steps = None if by_id or name.withheld else differing_steps(asked.searched, name.text)
     pin = {"pin": PinOut(entry=candidate.pin.entry, why=candidate.pin.why)} if candidate.pin else {}
     return ExplanationOut(

@@ -47,6 +47,11 @@ class Linking:
         finally:
             await asyncio.to_thread(self.queue.stop)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a request can be taken."""
+        return not self.draining and self.queue.alive
+
     def check(self) -> None:
         """Do nothing if a request can be taken.
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from opentelemetry.trace import TracerProvider
 
-from app import auth, docs, errors, page
+from app import auth, docs, errors, matching, page
 from app.drift import Drifts
 from app.linking import Linking
 from app.metrics import Metrics, forget_dead_workers
@@ -51,7 +51,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
         forget_dead_workers()
-        followers = [] if build else [_follow(builds, metrics, settings.build_poll_seconds), rebuilds.watch()]
+        followers = [] if build else [_follow(builds, linking, metrics, settings.build_poll_seconds), rebuilds.watch()]
         following = [asyncio.create_task(follower) for follower in followers]
         async with linking.running():
             yield State(
@@ -80,17 +80,19 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
     docs.install(app)
     page.install(app)
     for routes in (link, concepts):
-        app.include_router(routes.router, responses=errors.problems(401, 403))
+        app.include_router(routes.router, dependencies=auth.KEY, responses=errors.problems(401, 403))
     for routes in (health, admin, curation):
         app.include_router(routes.router)
+    included = [route for routes in (link, concepts, health, admin, curation) for route in routes.router.routes]
+    matching.keep(app, [*app.routes, *included])
     return app
 
 
-async def _follow(builds: ActiveBuilds, metrics: Metrics, every: float) -> None:
+async def _follow(builds: ActiveBuilds, linking: Linking, metrics: Metrics, every: float) -> None:
     while True:
         try:
             await to_its_end(builds.refresh)
-            metrics.state.observe(builds)
+            metrics.state.observe(builds, is_open=linking.is_open)
             await to_its_end(lambda: metrics.state.observe_rebuild(builds))
         except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
             _log.error("refresh_failed", kind=type(error).__name__)

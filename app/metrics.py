@@ -30,7 +30,7 @@ class StateGauges:
         self._build = gauge(
             "medlink_build_info", "1 for the build that answers, 0 for earlier ones.", "livemax", labels
         )
-        self._ready = gauge("medlink_ready", "1 if mentions can be linked.", "livemin")
+        self._ready = gauge("medlink_ready", "1 if mentions can be linked, as /readyz says.", "livemin")
         self._names = gauge("medlink_build_names", "Names in the build that answers.", "livemax")
         self._revision = gauge("medlink_curation_revision", "Revision of curation that answers.", "livemin")
         self._rebuilding = gauge("medlink_rebuild_running", "1 while a rebuild waits or runs.", "livemax")
@@ -39,13 +39,16 @@ class StateGauges:
         self._store = gauge("medlink_store_reachable", "1 if the SQL store could be read when last tried.", "livemin")
         self._shown: tuple[str, str, str] | None = None
 
-    def observe(self, builds: ActiveBuilds) -> None:
-        """Take down which build answers, whether the store can be read, and how much memory the process has."""
+    def observe(self, builds: ActiveBuilds, *, is_open: bool) -> None:
+        """Take down which build answers, whether the store can be read, and how much memory the process has.
+
+        `is_open` says whether a request can be taken, as far as that is not up to the build.
+        """
         build = builds.answering
         self._store.set(builds.store_problem is None)
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         self._memory.set(pages * resource.getpagesize())
-        self._ready.set(build is not None)
+        self._ready.set(is_open and build is not None)
         if build is None:
             return
         self._names.set(build.manifest["counts"]["names"])

@@ -96,6 +96,14 @@ class CuratedConcepts:
         """Return the ids of all concepts that carry a code and are not blocked, in order."""
         return self._unblocked(self._snapshot.coded(sab, code))
 
+    def coded_as(self, curie: str) -> list[str]:
+        """Return the ids of all concepts that carry the code of a CURIE and are not blocked, in order."""
+        return self._unblocked(self._snapshot.coded_as(curie))
+
+    def spellings(self, identifier: str) -> list[str]:
+        """Return how the build may spell an id or CURIE, as it was sent first."""
+        return self._snapshot.spellings(identifier)
+
     def retirement(self, concept_id: str) -> Retirement | None:
         """Return what became of a retired id, or None if it was never retired."""
         return self._snapshot.retirement(concept_id)

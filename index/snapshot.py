@@ -5,13 +5,14 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from medlink.errors import UnknownConceptError
 from medlink.loose_key import loose_key
 from medlink.text import match_key
-from medlink.types import Code, Concept, Definition, Name, Retirement, SemanticType
+from medlink.types import Code, Concept, Definition, Name, Retirement, SemanticType, concept_id
 
 FILE = "concepts.sqlite"
 _SCHEMA = """
@@ -203,6 +204,34 @@ class Snapshot:
         )
         # Ontologies write their own prefix into the code (MONDO:0005068), MeSH and OMIM do not.
         return [row[0] for row in self._connection.execute(query, (sab, code, f"{sab}:{code}"))]
+
+    def coded_as(self, curie: str) -> list[str]:
+        """Return the ids of all concepts that carry the code of a CURIE, in order."""
+        query = "SELECT DISTINCT concept.id FROM concept JOIN code ON concept.number = code.concept WHERE code.code IN"
+        sab, _, code = concept_id(curie).partition(":")
+        # HPO's codes begin with HP.
+        return sorted({*self.coded(sab, code), *(row[0] for row in self._in(query, self.spellings(curie)))})
+
+    def spellings(self, identifier: str) -> list[str]:
+        """Return how the build may spell an id or CURIE: whether its prefix is in capitals says nothing."""
+        plain = concept_id(identifier)
+        prefix, colon, local = plain.partition(":")
+        stored = self._prefixes.get(prefix, ()) if colon else ()
+        return list(dict.fromkeys((identifier, plain, *(f"{spelt}:{local}" for spelt in stored))))
+
+    @cached_property
+    def _prefixes(self) -> dict[str, tuple[str, ...]]:
+        """How the build spells each prefix of its ids, by the prefix in capitals."""
+        # CUIs, of which there may be millions, lie between.
+        query = (
+            "SELECT DISTINCT substr(id, 1, instr(id, ':') - 1) FROM {}"
+            " WHERE (id < 'C0' OR id >= 'C:') AND instr(id, ':') > 1"
+        )
+        found: dict[str, set[str]] = {}
+        for table in ("concept", "retired"):
+            for (prefix,) in self._connection.execute(query.format(table)):
+                found.setdefault(prefix.upper(), set()).add(prefix)
+        return {capitals: tuple(sorted(spelt)) for capitals, spelt in found.items()}
 
     def retirement(self, concept_id: str) -> Retirement | None:
         """Return what became of a retired id, or None if it was never retired."""

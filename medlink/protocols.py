@@ -48,6 +48,9 @@ class ConceptSource(Protocol):
     def concepts(self, ids: Sequence[str]) -> dict[str, Concept]:
         """Return concepts by id, without their names; ids that are not there are left out."""
 
+    def spellings(self, identifier: str) -> Sequence[str]:
+        """Return how an id or CURIE may be spelt here, as it was sent first: the case of a prefix says nothing."""
+
     def answering(self, ids: Sequence[str], options: LinkOptions) -> dict[str, Name]:
         """Return, by concept, the first name that the options let answer; concepts without one are left out."""
 

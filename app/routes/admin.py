@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Path, Request
+from fastapi import APIRouter, Body, Depends, Header, Path, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
@@ -19,17 +19,35 @@ from medlink.kb.jobs import Jobs
 router = APIRouter(
     prefix="/admin", tags=["admin"], dependencies=[Depends(get_admin)], responses=problems(401, 403, 404, 422, 503)
 )
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="Names the request among those of the same API key: sent again, it gets the job that it made.",
+        pattern=r"^[!-~]{1,255}$",
+        examples=["8e03978e-40d5-43dd-bc93-6894a57f9324"],
+    ),
+]
 Id = Annotated[str, Path(pattern=r"^[0-9A-Za-z]{1,40}$")]
 
 
-@router.post("/index/rebuild", status_code=202, responses=problems(400, 409, 413))
+@router.post("/index/rebuild", status_code=202, responses=problems(400, 408, 409, 413, 415))
 def rebuild(
-    caller: AdminDep, store: StoreDep, rebuilds: RebuildsDep, wanted: Annotated[RebuildIn | None, Body()] = None
+    caller: AdminDep,
+    store: StoreDep,
+    rebuilds: RebuildsDep,
+    wanted: Annotated[RebuildIn | None, Body()] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> JobOut:
-    """Make an index build of what is in the store now, in a process of its own while this one goes on answering."""
+    """Make an index build of what is in the store now, in a process of its own while this one goes on answering.
+
+    With an Idempotency-Key the request may be sent again, at any time and to any replica: it makes one job, and the
+    answer is that job as it is by then. The same key with another body is 422, `key_reused`.
+    """
     parameters = (wanted or RebuildIn()).model_dump()
-    job = Jobs(store).request("rebuild", by=caller.name, parameters=parameters)
-    rebuilds.start()
+    job = Jobs(store).request("rebuild", by=caller.name, parameters=parameters, key=idempotency_key)
+    if job.state == "queued":
+        rebuilds.start()
     return JobOut.of(job)
 
 

@@ -7,7 +7,7 @@ from app.errors import problems
 from app.facts import ConceptOut, ConceptRef, RetirementOut, describe_concept
 from index.concepts import CuratedConcepts
 from medlink.errors import UnknownConceptError
-from medlink.types import concept_id, curie
+from medlink.types import curie
 
 router = APIRouter(tags=["concepts"], responses=problems(404, 422, 503))
 
@@ -21,7 +21,7 @@ def concept(identifier: str, build: BuildDep) -> ConceptOut:
         whole = concepts.concept(owners[0])
         described = describe_concept(whole, _references(concepts, whole.broader), index)
         return described.model_copy(update={"same_code": owners[1:] or None})
-    retirement = concepts.retirement(identifier) or concepts.retirement(concept_id(identifier))
+    retirement = next(filter(None, map(concepts.retirement, concepts.spellings(identifier))), None)
     if retirement is None:
         raise UnknownConceptError("no concept of the active index build has this id or code")
     successors = _references(concepts, retirement.successors)
@@ -31,12 +31,10 @@ def concept(identifier: str, build: BuildDep) -> ConceptOut:
 
 def _owners(concepts: CuratedConcepts, identifier: str) -> list[str]:
     """Return the concept of this id or CURIE, or else all concepts that carry it as a code."""
-    # Some sources spell the prefix of their ids in mixed case.
-    for known in (identifier, concept_id(identifier)):
+    for known in concepts.spellings(identifier):
         if concepts.is_blocked(known) or concepts.concepts([known]):
             return [known]
-    sab, colon, code = concept_id(identifier).partition(":")
-    return concepts.coded(sab, code) if colon else []
+    return concepts.coded_as(identifier) if ":" in identifier else []
 
 
 def _references(concepts: CuratedConcepts, ids: tuple[str, ...]) -> list[ConceptRef]:

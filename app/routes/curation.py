@@ -35,7 +35,9 @@ def list_corrections(store: StoreDep, undone: bool = False) -> CurationOut:
     return CurationOut(revision=revision, entries=[EntryOut.of(entry, dangling.get(entry.id)) for entry in shown])
 
 
-@router.post("", status_code=201, dependencies=[Depends(require_json)], responses=problems(400, 404, 409, 413, 415))
+@router.post(
+    "", status_code=201, dependencies=[Depends(require_json)], responses=problems(400, 404, 408, 409, 413, 415)
+)
 def correct(
     wanted: Annotated[CorrectionIn, Body(examples=_EXAMPLES)], caller: AdminDep, store: StoreDep
 ) -> CorrectedOut:

@@ -55,10 +55,10 @@ def readyz(builds: BuildsDep, linking: LinkingDep) -> Ready | JSONResponse:
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-def metrics(request: Request, builds: BuildsDep) -> Response:
+def metrics(request: Request, builds: BuildsDep, linking: LinkingDep) -> Response:
     """Give figures in Prometheus's text format: requests, stages, queue, build, rebuild, memory; never a mention."""
     figures: Metrics = request.state.metrics
-    figures.state.observe(builds)
+    figures.state.observe(builds, is_open=linking.is_open)
     return Response(figures.exposition(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Literal
 
-from sqlalchemy import Connection, Engine, exists, insert, select, update
+from sqlalchemy import Connection, Engine, exists, func, insert, select, update
 
 from medlink.errors import CurationError, UnknownConceptError, UnknownValueError
 from medlink.kb import orm
@@ -203,6 +203,10 @@ def _known_concept(connection: Connection, identifier: str) -> str:
             return spelled
         if successors := _successors(connection, [spelled]).get(spelled):
             raise UnknownConceptError(f"{spelled} is retired; its successor is {successors}")
+    # Only the prefix may be in other letters, of which `lower` is a first sieve.
+    alike = connection.scalars(select(concept.id).where(func.lower(concept.id) == identifier.lower()))
+    for found in sorted(id_ for id_ in alike if concept_id(id_) == concept_id(identifier)):
+        return found
     # Who mixes up the arguments has sent a mention.
     raise UnknownConceptError("the store has no concept of this id; `medlink link` finds the id of a name")
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, Engine, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from medlink.errors import JobError, LeaseLostError, UnknownIdError
+from medlink.errors import JobError, KeyReusedError, LeaseLostError, UnknownIdError
 from medlink.kb import orm
 from medlink.kb.builds import activate, register
 from medlink.kb.database import reading, writing
@@ -76,24 +76,37 @@ class Jobs:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def request(self, kind: Kind, *, by: str, parameters: Mapping[str, Any]) -> Job:
-        """Ask for a job and return it, queued.
+    def request(self, kind: Kind, *, by: str, parameters: Mapping[str, Any], key: str | None = None) -> Job:
+        """Ask for a job and return it, queued; or, as it is by now, the one that this request made before.
+
+        Args:
+            kind: What is to be done.
+            by: Who asks.
+            parameters: How it is to be done.
+            key: Names the request among those of who asks, so that it may be sent again.
 
         Raises:
             JobError: One of the kind is queued or running; the error names it.
+            KeyReusedError: The key named a request with other parameters.
         """
         self.fail_abandoned()
-        new = {"id": uuid4().hex, "kind": kind, "state": "queued", "requested_by": by}
+        if made := self._made_by(kind, by, key, parameters):
+            return made
+        job_id = uuid4().hex
+        new = {"id": job_id, "kind": kind, "state": "queued", "requested_by": by, "idempotency_key": key}
         try:
             with writing(self._engine) as connection:
                 values = {**new, "parameters": dict(parameters), "counts": {}, "created_at": _now(connection)}
                 connection.execute(insert(orm.Job).values(values))
         except IntegrityError:
+            # The same request may have come twice at once.
+            if made := self._made_by(kind, by, key, parameters):
+                return made
             running = self._active(kind)
             raise JobError(
                 f"a {kind} is queued or running; wait for it or cancel it", job=running.id if running else None
             ) from None
-        return self.job(new["id"])
+        return self.job(job_id)
 
     def take(self, kind: Kind, *, owner: str, seconds: float) -> Lease | None:
         """Take the lease of the job that waits; None if there is none.
@@ -226,6 +239,18 @@ class Jobs:
         with reading(self._engine) as connection:
             since = connection.scalar(select(job.created_at).where(job.kind == kind, job.state == "queued"))
             return None if since is None else max(0.0, (_now(connection) - since).total_seconds())
+
+    def _made_by(self, kind: Kind, by: str, key: str | None, parameters: Mapping[str, Any]) -> Job | None:
+        if key is None:
+            return None
+        job = orm.Job
+        with reading(self._engine) as connection:
+            same = _select().where(job.kind == kind, job.requested_by == by, job.idempotency_key == key)
+            row = connection.execute(same).first()
+        made = Job(*row) if row else None
+        if made and made.parameters != parameters:
+            raise KeyReusedError("this idempotency key came with other parameters before; take a new one")
+        return made
 
     def _active(self, kind: Kind) -> Job | None:
         with reading(self._engine) as connection:

@@ -234,6 +234,7 @@ class Job(Base):
     __table_args__ = (
         CheckConstraint("state IN ('queued', 'running', 'done', 'failed', 'cancelled')", name="state"),
         Index("uq_job_active", "kind", unique=True, sqlite_where=_ACTIVE, postgresql_where=_ACTIVE),
+        Index("uq_job_idempotency", "kind", "requested_by", "idempotency_key", unique=True),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -248,6 +249,7 @@ class Job(Base):
     parameters: Mapped[dict[str, Any]]
     counts: Mapped[dict[str, Any]]
     requested_by: Mapped[str] = mapped_column(server_default="")
+    idempotency_key: Mapped[str | None]
     cancel_requested: Mapped[bool] = mapped_column(server_default=false())
     lease_owner: Mapped[str | None]
     lease_until: Mapped[datetime | None]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from medlink.protocols import ConceptSource
-from medlink.types import Candidate, Concept, LinkOptions, LinkResult, Mention, Relation, Retirement, concept_id
+from medlink.types import Candidate, Concept, LinkOptions, LinkResult, Mention, Relation, Retirement
 
 _ID = re.compile(r"C\d{7}|[A-Za-z][\w.-]*:[^\s:]+")
 
@@ -23,12 +23,12 @@ class Identified:
 
 def identify(texts: Iterable[str], source: ConceptSource) -> dict[str, Identified]:
     """Return what each text stands for that is an id or CURIE of a concept, now or once."""
-    spelt = {text: (text, concept_id(text)) for text in texts if _ID.fullmatch(text)}
+    spelt = {text: source.spellings(text) for text in texts if _ID.fullmatch(text)}
     live = source.concepts(sorted({id_ for ids in spelt.values() for id_ in ids}))
     found: dict[str, Identified] = {}
     for text, ids in spelt.items():
-        own = [live[id_] for id_ in dict.fromkeys(ids) if id_ in live]
-        retirement = None if own else source.retirement(ids[0]) or source.retirement(ids[1])
+        own = [live[id_] for id_ in ids if id_ in live]
+        retirement = None if own else next(filter(None, map(source.retirement, ids)), None)
         if own:
             found[text] = Identified((own[0],), source)
         elif retirement:

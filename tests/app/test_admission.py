@@ -86,6 +86,10 @@ def code(response) -> tuple[int, str]:
     return response.status_code, response.json()["code"]
 
 
+def says_ready(service: Service) -> bool:
+    return "\nmedlink_ready 1.0\n" in service.client.get("/metrics").text
+
+
 @pytest.mark.parametrize("path", ["/link", "/link/bulk"])
 def test_a_request_that_does_not_fit_is_refused_whole_and_one_that_fits_is_taken(serve, path):
     with serve() as service:
@@ -151,9 +155,11 @@ def test_a_call_that_hangs_makes_the_service_not_ready(serve):
         with service.held():
             service.until(lambda: service.client.get("/readyz").status_code == 503)
 
+            assert not says_ready(service)
             assert code(service.ask("cold")) == (503, "not_serving")
             assert service.client.get("/livez").status_code == 200
         service.until(lambda: service.client.get("/readyz").status_code == 200)
+        assert says_ready(service)
 
 
 def test_a_thread_that_dies_fails_what_waits_and_makes_the_service_not_ready(serve):
@@ -169,6 +175,7 @@ def test_a_thread_that_dies_fails_what_waits_and_makes_the_service_not_ready(ser
 
         assert code(waiting.result()) == (503, "not_serving")
         assert code(service.client.get("/readyz")) == (503, "not_serving")
+        assert not says_ready(service)
         assert code(service.ask("cold")) == code(service.stream("cold")) == (503, "not_serving")
         assert service.client.get("/livez").status_code == 200
 
@@ -183,6 +190,7 @@ def test_a_draining_service_finishes_what_it_has_and_takes_no_more(serve):
             service.client.portal.call(service.linking.drain)
 
             assert code(service.client.get("/readyz")) == (503, "not_serving")
+            assert not says_ready(service)
             assert code(service.ask("asthma")) == (503, "not_serving")
             assert service.client.get("/livez").status_code == 200
         assert taken.result().status_code == 200

@@ -171,6 +171,17 @@ def test_the_guard_knows_every_route(app):
     assert {path for path in paths if "admin" in path} == {path for path in paths if auth.scope_of(path) == "admin"}
 
 
+@pytest.mark.parametrize("optional", [True, False])
+def test_the_description_says_where_a_key_is_needed(optional, settings, build):
+    described = create_app(settings.model_copy(update={"open_to_loopback": optional}), build=build).openapi()
+
+    for path, operations in described["paths"].items():
+        for operation in operations.values():
+            schemes = [name for alternative in operation.get("security", []) for name in alternative or ["none"]]
+            needed = {"admin": [], "link": ["none"] if optional else [], None: None}[auth.scope_of(path)]
+            assert schemes == ([] if needed is None else ["HTTPBearer", "APIKeyHeader", *needed]), path
+
+
 def test_a_path_that_the_guard_does_not_see_as_administration_is_not_let_through(settings, build, keys):
     app = create_app(settings, build=build)
 

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -6,10 +7,12 @@ from starlette.testclient import TestClient
 from app.main import create_app
 from app.settings import Settings
 from medlink.kb.curation import CurationState, Entry
-from medlink.types import Concept, Name
+from medlink.types import Code, Concept, Name
 
 
-@pytest.mark.parametrize("identifier", ["C0027051", "umls:C0027051", "UMLS:C0027051", "icd10cm:I21"])
+@pytest.mark.parametrize(
+    "identifier", ["C0027051", "umls:C0027051", "UMLS:C0027051", "Umls:C0027051", "icd10cm:I21", "Icd10cm:I21"]
+)
 def test_a_concept_is_found_by_id_curie_or_code(client, identifier):
     answer = client.get(f"/concepts/{identifier}").json()
 
@@ -19,12 +22,38 @@ def test_a_concept_is_found_by_id_curie_or_code(client, identifier):
     assert answer["retired"] is None
 
 
-def test_an_id_whose_prefix_is_in_mixed_case_is_found(make_build, tmp_path):
-    concept = Concept("Orphanet:558", "Marfan syndrome", (Name("Marfan syndrome", "ORPHANET"),))
-    app = create_app(Settings(data_dir=tmp_path), build=make_build(tmp_path / "builds", [concept]))
-
+@pytest.fixture(scope="module")
+def orphanet(make_build, tmp_path_factory) -> Iterator[TestClient]:
+    """A service whose ids and codes have prefixes in mixed case, or another one than their source."""
+    directory = tmp_path_factory.mktemp("orphanet")
+    marfan = Concept("Orphanet:558", "Marfan syndrome", (Name("Marfan syndrome", "ORPHANET"),))
+    codes = (Code("ORPHANET", "Orphanet:1"), Code("HPO", "HP:0000006"))
+    coded = Concept("C0000001", "Something", (Name("Something", "ORPHANET"),), codes=codes)
+    app = create_app(Settings(data_dir=directory), build=make_build(directory / "builds", [marfan, coded]))
     with TestClient(app) as client:
-        assert client.get("/concepts/Orphanet:558").json()["cui"] == "Orphanet:558"
+        yield client
+
+
+@pytest.mark.parametrize("identifier", ["Orphanet:558", "orphanet:558", "ORPHANET:558", "oRPHAnet:558"])
+def test_the_prefix_of_an_id_may_be_in_any_case(orphanet, identifier):
+    answer = orphanet.get(f"/concepts/{identifier}").json()
+    linked = orphanet.post("/link", json={"mentions": [identifier], "explain": True}).json()["results"][0]
+
+    assert (answer["cui"], answer["curie"]) == ("Orphanet:558", "orphanet:558")
+    assert linked["candidates"][0]["cui"] == "Orphanet:558"
+    assert linked["candidates"][0]["explanation"]["by_id"]
+
+
+@pytest.mark.parametrize(
+    "identifier", ["orphanet:1", "Orphanet:1", "ORPHANET:1", "hp:0000006", "HP:0000006", "hpo:HP:0000006"]
+)
+def test_the_prefix_of_a_code_may_be_in_any_case_and_not_the_name_of_its_source(orphanet, identifier):
+    assert orphanet.get(f"/concepts/{identifier}").json()["cui"] == "C0000001"
+
+
+@pytest.mark.parametrize("identifier", ["orphanet:000558", "orphanet", "orphanet:", ":558", "558", "Orphanet:558:"])
+def test_only_the_prefix_may_be_spelt_otherwise(orphanet, identifier):
+    assert orphanet.get(f"/concepts/{identifier}").status_code == 404
 
 
 def test_broader_concepts_come_with_their_names(client):
@@ -33,7 +62,7 @@ def test_broader_concepts_come_with_their_names(client):
     assert broader == {"cui": "MONDO:0005087", "curie": "mondo:0005087", "preferred_name": "Lung disease"}
 
 
-@pytest.mark.parametrize("identifier", ["mondo:0005087", "MONDO:0005087"])
+@pytest.mark.parametrize("identifier", ["mondo:0005087", "MONDO:0005087", "Mondo:0005087"])
 def test_a_source_id_may_be_written_as_its_curie(client, identifier):
     assert client.get(f"/concepts/{identifier}").json()["preferred_name"] == "Lung disease"
 

@@ -24,6 +24,15 @@ def test_the_openapi_description_is_the_committed_one():
     assert openapi_json() == committed.read_text(encoding="utf-8"), "run `make openapi`"
 
 
+def test_the_description_says_how_a_body_may_be_refused(client):
+    operations = [o for path in client.get("/openapi.json").json()["paths"].values() for o in path.values()]
+    reading = [operation for operation in operations if "requestBody" in operation]
+
+    assert len(reading) == 4
+    for operation in reading:
+        assert {"400", "408", "413", "415", "422"} <= set(operation["responses"])
+
+
 def test_every_error_has_a_status():
     assert set(STATUS) == set(MedlinkError.__subclasses__())
 

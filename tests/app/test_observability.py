@@ -101,6 +101,9 @@ def test_requests_are_counted_by_route_template_and_status(service):
     service.get("/wp-login.php")
     service.get("/docs/files/favicon-32x32.png")
     service.request("BREW", "/livez")
+    service.get("/admin/jobs/abc")
+    service.post("/link", json={"mentions": ["asthma"]}, headers={"X-API-Key": "none"})
+    service.get("/admin/nothing")
 
     seen = figures(service)
 
@@ -111,9 +114,12 @@ def test_requests_are_counted_by_route_template_and_status(service):
     assert count("GET", "/concepts/{identifier:path}", "200") == 1
     assert count("GET", "/concepts/{identifier:path}", "404") == 1
     assert count("GET", "unmatched", "404") == 1
+    # Refused for want of a key, or of the store that knows the keys.
+    assert count("GET", "/admin/jobs/{job_id}", "401") == count("POST", "/link", "503") == 1
+    assert count("GET", "unmatched", "401") == 1
     assert count("GET", "/docs/files/*", "200") == 1
     assert count("OTHER", "/livez", "405") == 1
-    assert seen[("http_request_duration_seconds_count", ("route", "/link"))] == 2
+    assert seen[("http_request_duration_seconds_count", ("route", "/link"))] == 3
     assert seen[("http_requests_in_progress",)] == 1  # the scrape itself
 
 
@@ -278,7 +284,7 @@ from app.serving import ActiveBuilds
 from app.settings import Settings
 metrics = Metrics()
 metrics.requests.labels("GET", "/livez", "200").inc()
-metrics.state.observe(ActiveBuilds(Settings()))
+metrics.state.observe(ActiveBuilds(Settings()), is_open=False)
 if sys.argv[1:] == ["last"]:
     forget_dead_workers()
     print(metrics.exposition().decode())

@@ -9,6 +9,8 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
+from medlink.kb.database import migrate, open_engine
+from medlink.kb.keys import Keys
 
 BOTH = pytest.mark.parametrize("path", ["/link", "/link/bulk"])
 JSON = {"content-type": "application/json"}
@@ -88,11 +90,53 @@ def test_a_text_over_the_limit_is_refused(roomy, path):
 
 
 @BOTH
-@pytest.mark.parametrize("top_k", [0, -1, 10**6, 101, 1.5, "five", None, []])
+@pytest.mark.parametrize("top_k", [0, -1, 10**6, 101, 1.5, "five", "5", True, None, []])
 def test_a_top_k_that_is_none_is_refused(roomy, path, top_k):
     response = post(roomy, path, ["asthma"], top_k=top_k)
 
     assert (response.status_code, response.json()["code"]) == (422, "invalid_request")
+
+
+@BOTH
+@pytest.mark.parametrize("option", [{"explain": 0}, {"explain": "yes"}, {"composites": 1.0}, {"threshold": "0.5"}])
+def test_an_option_of_another_type_is_refused(roomy, path, option):
+    response = post(roomy, path, ["asthma"], **option)
+
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_request")
+
+
+@BOTH
+def test_a_number_that_is_whole_may_be_written_with_a_point(roomy, path):
+    mention = {"text": "asthma", "context": "asthma", "start": 0.0, "end": 6.0}
+
+    (result,) = post(roomy, path, [mention], top_k=1.0).json()["results"]
+
+    assert len(result["candidates"]) == 1
+
+
+@pytest.mark.parametrize("offset", [True, "1", 0.5])
+def test_an_offset_of_another_type_is_refused(roomy, offset):
+    mention = {"text": "asthma", "end": offset}
+
+    assert post(roomy, "/link", [mention]).status_code == 422
+    (result,) = post(roomy, "/link/bulk", [mention]).json()["results"]
+    assert result["error"]["code"] == "invalid_mention"
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("include=", 200),
+        ("include=codes,,types&include=", 200),
+        ("include=nothing", 422),
+        ("channels=exact,dense", 200),
+        ("channels=", 422),
+        ("channels=exact,", 422),
+        ("top_k=3&explain=true", 200),
+    ],
+)
+def test_options_of_a_query_are_what_the_description_says(roomy, query, status):
+    assert roomy.post(f"/link/bulk?{query}", json={"mentions": ["asthma"]}).status_code == status
 
 
 @BOTH
@@ -143,3 +187,25 @@ def test_five_thousand_mentions_and_duplicates_keep_their_places(roomy):
 
     assert [result["text"] for result in results] == texts
     assert results[:4] * 1_250 == results
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/link", "POST"),
+        ("/concepts/C0004096", "GET"),
+        ("/admin/curation", "GET, POST"),
+        ("/admin/jobs/abc", "DELETE, GET"),
+        ("/openapi.json", "GET, HEAD"),
+    ],
+)
+def test_a_method_that_is_none_of_a_path_is_405_with_all_that_are(path, methods, build, tmp_path):
+    settings = Settings(data_dir=tmp_path)
+    engine = open_engine(settings.database_url)
+    migrate(engine)
+    key = {"X-API-Key": Keys(engine).create("boss", ["admin"])[1]}
+    with TestClient(create_app(settings, build=build)) as client:
+        refused = client.request("PATCH", path, headers=key)
+
+    assert (refused.status_code, refused.json()["code"]) == (405, "method_not_allowed")
+    assert refused.headers["allow"] == methods

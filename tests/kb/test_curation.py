@@ -4,11 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from medlink.errors import CurationError, UnknownConceptError, UnknownValueError
 from medlink.kb import orm
 from medlink.kb.curation import Curations, CurationState, curated_key
+from medlink.kb.database import writing
 from medlink.kb.records import NameRecord, RetiredRecord
 
 BY = {"who": "ann", "why": "as our cardiologists say it"}
@@ -67,7 +68,17 @@ def test_what_was_undone_can_be_said_again(curations):
 @pytest.mark.parametrize("identifier", ["C0027051", "umls:C0027051"])
 def test_a_concept_may_be_given_as_curie(curations, identifier):
     assert curations.pin("the big one", identifier, **BY).concept_id == "C0027051"
-    assert curations.block_concept("mondo:1", **BY).concept_id == "MONDO:1"
+    assert curations.block_concept("Mondo:1", **BY).concept_id == "MONDO:1"
+
+
+@pytest.mark.parametrize("identifier", ["orphanet:558a", "ORPHANET:558a", "Orphanet:558a"])
+def test_the_prefix_of_an_id_may_be_in_any_case_and_nothing_else(store, curations, identifier):
+    with writing(store) as connection:
+        connection.execute(insert(orm.Concept).values(id="Orphanet:558a", preferred_name="Marfan syndrome"))
+
+    assert curations.block_concept(identifier, **BY).concept_id == "Orphanet:558a"
+    with pytest.raises(UnknownConceptError):
+        curations.block_concept(identifier.removesuffix("a") + "A", **BY)
 
 
 def test_a_concept_that_is_not_there_is_refused_and_nothing_is_counted(curations):

@@ -6,7 +6,7 @@ import time
 import pytest
 from sqlalchemy import update
 
-from medlink.errors import JobError, LeaseLostError, UnknownIdError
+from medlink.errors import JobError, KeyReusedError, LeaseLostError, UnknownIdError
 from medlink.kb import orm
 from medlink.kb.builds import Builds
 from medlink.kb.database import open_engine, writing
@@ -180,3 +180,59 @@ def test_jobs_are_listed_newest_first_and_say_how_long_they_wait(jobs):
 
     assert [job.id for job in jobs.jobs()] == [second.id, first.id]
     assert 0.05 <= jobs.waiting_since("rebuild") < 30
+
+
+def test_a_request_that_is_sent_again_finds_the_job_that_it_made(store_url, jobs):
+    asked = jobs.request("rebuild", by="ann", parameters={"recipe": "flat"}, key="k1")
+    restarted = open_engine(store_url)
+    again = Jobs(restarted).request("rebuild", by="ann", parameters={"recipe": "flat"}, key="k1")
+    restarted.dispose()
+    jobs.fail(jobs.take("rebuild", owner="worker", seconds=30), "for a reason")
+    later = jobs.request("rebuild", by="ann", parameters={"recipe": "flat"}, key="k1")
+
+    assert (again, later.id, later.state) == (asked, asked.id, "failed")
+    assert len(jobs.jobs()) == 1
+
+
+def test_a_key_names_a_request_of_its_sender_only(jobs):
+    asked = jobs.request("rebuild", by="ann", parameters={}, key="k1")
+    for by, key in (("bob", "k1"), ("ann", "k2"), ("ann", None)):
+        with pytest.raises(JobError) as caught:
+            jobs.request("rebuild", by=by, parameters={}, key=key)
+        assert caught.value.job == asked.id
+    jobs.cancel(asked.id)
+
+    others = []
+    for by, key in (("bob", "k1"), ("ann", "k2"), ("ann", None), ("ann", None)):
+        others.append(jobs.request("rebuild", by=by, parameters={}, key=key).id)
+        jobs.cancel(others[-1])
+    assert len({asked.id, *others}) == 5
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_a_key_with_other_parameters_is_refused_whatever_became_of_the_job(over, jobs):
+    asked = jobs.request("rebuild", by="ann", parameters={"recipe": "flat"}, key="k1")
+    if over:
+        jobs.cancel(asked.id)
+
+    with pytest.raises(KeyReusedError):
+        jobs.request("rebuild", by="ann", parameters={"recipe": "hnsw"}, key="k1")
+
+
+def test_the_same_request_many_times_at_once_makes_one_job(store_url):
+    made = []
+    start = threading.Barrier(8)
+
+    def ask() -> None:
+        engine = open_engine(store_url)
+        start.wait()
+        made.append(Jobs(engine).request("rebuild", by="ann", parameters={}, key="k1").id)
+        engine.dispose()
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert (len(made), len(set(made))) == (8, 1)

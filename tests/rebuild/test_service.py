@@ -130,6 +130,27 @@ def test_a_job_is_cancelled_over_http(elsewhere, admin):
     assert (again.status_code, again.json()["job"]) == (409, job_id)
 
 
+def test_a_request_with_an_idempotency_key_may_be_sent_again_to_any_replica(elsewhere, engine, admin):
+    keyed = {**admin, "Idempotency-Key": "8e03978e-40d5"}
+    other = {"X-API-Key": Keys(engine).create("deputy", ["admin"])[1], "Idempotency-Key": "8e03978e-40d5"}
+    with TestClient(create_app(elsewhere)) as client, TestClient(create_app(elsewhere)) as replica:
+        first = client.post("/admin/index/rebuild", headers=keyed)
+        again = replica.post("/admin/index/rebuild", json={"recipe": "auto"}, headers=keyed)
+        client.delete(f"/admin/jobs/{first.json()['id']}", headers=admin)
+    with TestClient(create_app(elsewhere)) as restarted:
+        later = restarted.post("/admin/index/rebuild", headers=keyed)
+        changed = restarted.post("/admin/index/rebuild", json={"recipe": "flat"}, headers=keyed)
+        malformed = restarted.post("/admin/index/rebuild", headers={**admin, "Idempotency-Key": "x" * 256})
+        of_other = restarted.post("/admin/index/rebuild", headers=other)
+
+    assert [r.status_code for r in (first, again, later)] == [202, 202, 202]
+    assert {r.json()["id"] for r in (first, again, later)} == {first.json()["id"]}
+    assert later.json()["state"] == "cancelled"
+    assert (changed.status_code, changed.json()["code"]) == (422, "key_reused")
+    assert (malformed.status_code, malformed.json()["code"]) == (422, "invalid_request")
+    assert (of_other.status_code, of_other.json()["id"] != first.json()["id"]) == (202, True)
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -156,7 +177,9 @@ def test_an_id_that_is_a_path_opens_nothing(path, elsewhere, admin):
 def test_without_an_earlier_build_there_is_nothing_to_go_back_to(elsewhere, admin, make):
     make()
     with TestClient(create_app(elsewhere)) as client:
-        assert client.post("/admin/index/rollback", headers=admin).status_code == 409
+        refused = client.post("/admin/index/rollback", headers=admin)
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
 
 
 def test_a_build_with_a_flipped_byte_in_any_file_is_not_activated(elsewhere, admin, make):
