@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """Directory for what commands make: the SQLite database and the index builds."""
     database_url: str = ""
     """SQLAlchemy URL of the store; empty means SQLite in `data_dir`."""
+    store_timeout_seconds: float = Field(10.0, ge=1)
+    """How long the service waits for PostgreSQL to answer; loads and rebuilds wait for as long as it takes."""
     artefacts_dir: Path = _ROOT / "artefacts"
     """Directory of the shipped encoder and knowledge-base packs."""
     encoder_dir: Path | None = None

@@ -5,18 +5,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from medlink.errors import StoreError
+from medlink.kb import postgresql
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
@@ -33,18 +34,24 @@ _PRAGMAS = (
 )
 
 
-def open_engine(url: str) -> Engine:
+def open_engine(url: str, *, patience: float | None = None) -> Engine:
     """Open the store and prove that it can be reached.
 
     Args:
         url: `sqlite:///file` (its directory is created) or `postgresql://...`.
+        patience: How many seconds PostgreSQL may take for a statement; as long as it needs if left out.
 
     Raises:
         StoreError: The URL is malformed or the database does not answer; never names the password.
     """
     parsed = _parse(url)
     # A statement's parameters are terminology text or curated mentions: they stay out of error messages.
-    engine = create_engine(parsed, pool_pre_ping=True, hide_parameters=True)
+    options: dict[str, Any] = {"pool_pre_ping": True, "hide_parameters": True}
+    if parsed.get_backend_name() == "postgresql":
+        options |= {**postgresql.POOL, "connect_args": postgresql.connect_arguments(parsed, patience)}
+    engine = create_engine(parsed, **options)
+    if patience is not None and engine.dialect.name == "postgresql":
+        postgresql.lose_patience(engine, patience)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -98,6 +105,8 @@ def migration_lock(engine: Engine) -> Iterator[Connection]:
     """Give a transaction in which no other process migrates."""
     with writing(engine) as connection:
         if engine.dialect.name == "postgresql":
+            # Another's migration may take its time, and so may a load that this one waits for.
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
             connection.execute(select(func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
         yield connection
 
@@ -161,10 +170,10 @@ def _without_secrets(url: URL, error: Exception) -> str:
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     lines = str(cause).splitlines() or [type(cause).__name__]
     secrets = [url.password, *(value for key, value in url.query.items() if "pass" in key)]
-    text = lines[0]
+    said = lines[0]
     for secret in secrets:
-        text = text.replace(str(secret), "***") if secret else text
-    return text
+        said = said.replace(str(secret), "***") if secret else said
+    return said
 
 
 def _configure_sqlite(connection: "DBAPIConnection", _entry: ConnectionPoolEntry) -> None:
