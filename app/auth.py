@@ -70,18 +70,29 @@ class KeyRing:
         return found or self._find_within(sent, _AGAIN_SECONDS)
 
     def _find_within(self, sent: bytes, seconds: float) -> ApiKey | None:
-        with self._starting:
-            is_idle = self._reading is None or self._reading.done()
-            if is_idle and time.monotonic() - self._read_at > seconds:
-                self._read_at = time.monotonic()
-                self._reading = self._reader.submit(self._read)
-            reading, until = self._reading, self._read_at + _WAIT_SECONDS
-        if reading is not None:
-            left = max(0.0, until - time.monotonic())
-            wait([reading], timeout=_FIRST_WAIT_SECONDS if self._valid is None else left)
+        reading, until = self._read_within(seconds)
+        left = max(0.0, until - time.monotonic())
+        wait([reading], timeout=_FIRST_WAIT_SECONDS if self._valid is None else left)
         if self._valid is None:
             raise StoreError("the keys cannot be read now; /readyz says why")
         return find_key(sent, self._valid)
+
+    def look(self) -> None:
+        """Read the keys if that was some time ago, so that they are known before somebody sends one."""
+        self._read_within(_REMEMBER_SECONDS)
+
+    def settle(self) -> None:
+        """Wait until nothing is read any more."""
+        if self._reading is not None:
+            wait([self._reading])
+
+    def _read_within(self, seconds: float) -> tuple[Future[None], float]:
+        """Return the last reading of the keys or a new one, and the moment until which one waits for it."""
+        with self._starting:
+            if self._reading is None or (self._reading.done() and time.monotonic() - self._read_at > seconds):
+                self._read_at = time.monotonic()
+                self._reading = self._reader.submit(self._read)
+            return self._reading, self._read_at + _WAIT_SECONDS
 
     def _read(self) -> None:
         try:
@@ -128,9 +139,9 @@ class Guard:
         return Caller("loopback") if self._open_to_loopback and is_loopback(scope) else None
 
 
-def install(app: FastAPI, settings: Settings, builds: ActiveBuilds) -> None:
+def install(app: FastAPI, settings: Settings, ring: KeyRing) -> None:
     """Let in who may."""
-    app.add_middleware(Guard, KeyRing(builds), open_to_loopback=settings.open_to_loopback)
+    app.add_middleware(Guard, ring, open_to_loopback=settings.open_to_loopback)
 
 
 def scope_of(path: str) -> keys.Scope | None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -63,7 +64,27 @@ class OwnServer:
         self._server.pgdata.mkdir()
         self._server.ensure_pgdata_inited()
         self._options = f'-h "" -k {self._server.pgdata} -c fsync=off'
-        self.url = f"postgresql://postgres@/postgres?host={self._server.pgdata}&connect_timeout=2"
+        self._name = "postgres"
+
+    @property
+    def url(self) -> str:
+        """URL of the database that was made last."""
+        return f"postgresql://postgres@/{self._name}?host={self._server.pgdata}&connect_timeout=2"
+
+    def make_database(self) -> None:
+        """Make an empty database."""
+        name = f"medlink_{uuid4().hex}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        self._name = name
+
+    def is_running(self) -> bool:
+        """Say whether it runs."""
+        try:
+            self._control("status")
+        except subprocess.CalledProcessError:
+            return False
+        return True
 
     def start(self) -> None:
         """Start it, once what was killed is gone."""
@@ -118,14 +139,23 @@ class OwnServer:
                 os.kill(process, number)
 
 
-@pytest.fixture
-def server() -> Iterator[OwnServer]:
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[OwnServer]:
     directory = Path(tempfile.mkdtemp(prefix="medlink-pg-"))
     one = OwnServer(directory)
     one.start()
     yield one
     one.stop()
     shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def server(own_server: OwnServer) -> OwnServer:
+    """A server of the test's own, with an empty database."""
+    if not own_server.is_running():
+        own_server.start()
+    own_server.make_database()
+    return own_server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

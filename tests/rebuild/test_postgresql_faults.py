@@ -87,7 +87,7 @@ def test_answers_go_on_while_the_database_is_killed_and_everything_follows_once_
     monkeypatch.setattr(auth, "_REMEMBER_SECONDS", 0.0)
     first, second = make(), make()
     with TestClient(create_app(elsewhere)) as client:
-        until(lambda: client.get("/readyz").status_code == 200 and is_well(client))
+        until(lambda: is_well(client) and client.post("/link", headers=admin, **ASK).status_code == 200)
         with traffic(client, admin) as answers:
             server.kill_backends()
             until(lambda: client.get("/admin/jobs", headers=admin).status_code == 200)
@@ -123,7 +123,7 @@ def test_a_database_that_hangs_holds_nothing_up_and_is_followed_again(
     monkeypatch.setattr(auth, "_WAIT_SECONDS", 0.1)
     first, second = make(), make()
     with TestClient(create_app(elsewhere)) as client:
-        until(lambda: client.get("/readyz").status_code == 200 and is_well(client))
+        until(lambda: is_well(client) and client.post("/link", headers=admin, **ASK).status_code == 200)
         server.suspend()
         try:
             with traffic(client, admin) as answers:
