@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.bodies import BoundedBody
 from medlink.errors import (
+    BuildInUseError,
     CurationError,
     DeadlineError,
     EncoderError,
@@ -41,6 +42,7 @@ STATUS: dict[type[MedlinkError], int] = {
     UnknownConceptError: 404,
     UnknownIdError: 404,
     JobError: 409,
+    BuildInUseError: 409,
     LeaseLostError: 409,
     CurationError: 409,
     MentionError: 422,

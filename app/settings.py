@@ -51,6 +51,8 @@ class Settings(BaseSettings):
     """How far a rebuild stands back behind who answers requests: 19 gets little done where others are always busy."""
     job_lease_seconds: float = Field(120.0, ge=1)
     """How long nothing may be heard of the worker of a job until the job is given up."""
+    keep_builds: int = Field(0, ge=0)
+    """Latest index builds that a rebuild leaves, besides the active one and the one before it; 0 leaves all."""
     drift_mentions: Path | None = None
     """File of mentions (.csv, .tsv, .jsonl) by which two index builds are compared; column `text`, and `id` if any."""
     open_to_loopback: bool = True

@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from app.old_builds import prune, tidy
 from app.progress import Pace
 from app.settings import Settings
 from index.rebuild import build_from_store, content_of
@@ -65,11 +66,13 @@ def run_next(settings: Settings, engine: Engine) -> bool:
     recover(engine, store)
     owner = f"{socket.gethostname()}:{os.getpid()}"
     lease = jobs.take("rebuild", owner=owner, seconds=settings.job_lease_seconds)
-    if lease is None:
-        return False
-    with store.writing(f"{_LOCK}{lease.job_id}"):
-        _Run(settings, engine, store, lease).run()
-    return True
+    if lease is not None:
+        with store.writing(f"{_LOCK}{lease.job_id}"):
+            _Run(settings, engine, store, lease).run()
+        if settings.keep_builds:
+            prune(engine, store, settings.keep_builds)
+    tidy(engine, store)
+    return lease is not None
 
 
 class _Run:

@@ -54,6 +54,11 @@ def sweep(store: Path) -> list[str]:
     return swept
 
 
+def is_being_written(store: Path) -> bool:
+    """Say whether a builder is at work, once what dead ones left is swept."""
+    return any(store.glob(f"{_PREFIX}*{_LOCK}"))
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     while True:

@@ -7,6 +7,7 @@ MedlinkError
 ├── UnknownConceptError    no such concept in this knowledge base
 ├── UnknownIdError         no such job, index build or correction
 ├── JobError               a job cannot be asked for or cancelled as things are
+├── BuildInUseError        the active index build is not removed
 ├── LeaseLostError         a worker no longer holds the job that it was at
 ├── CurationError          a correction of the knowledge base that is blank or contradicts one in force
 ├── MentionError           a mention that cannot be linked as sent (NUL, lone surrogate, too long)
@@ -68,6 +69,10 @@ class JobError(MedlinkError):
     def __init__(self, message: str, *, job: str | None = None) -> None:
         super().__init__(message)
         self.job = job
+
+
+class BuildInUseError(MedlinkError):
+    """The active index build is not removed."""
 
 
 class LeaseLostError(MedlinkError):
