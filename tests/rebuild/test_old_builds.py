@@ -29,10 +29,20 @@ def make(jobs, settings, engine) -> Callable[..., str]:
 
 
 @pytest.fixture
-def client(settings, engine):
+def serve(settings, engine) -> Callable[..., TestClient]:
+    """Makes a service, and a client that administers it."""
     key = Keys(engine).create("boss", ["admin"])[1]
-    service = create_app(settings.model_copy(update={"rebuild_in_service": False}))
-    with TestClient(service, headers={"X-API-Key": key}) as client:
+
+    def one(**others: object) -> TestClient:
+        service = create_app(settings.model_copy(update={"rebuild_in_service": False, **others}))
+        return TestClient(service, headers={"X-API-Key": key})
+
+    return one
+
+
+@pytest.fixture
+def client(serve):
+    with serve() as client:
         yield client
 
 
@@ -62,20 +72,21 @@ def test_the_active_build_the_one_before_and_the_latest_stay(make, medlink, buil
     assert prune(engine, disk, 1) == []
 
 
-def test_a_service_goes_on_from_a_build_that_is_removed_under_it(make, client, builds, disk, engine, monkeypatch):
-    first, second = make(), make()
-    builds.activate_build(first)
-    _wait_for(client, first)
-    monkeypatch.setattr("app.serving.ActiveBuilds.refresh", lambda self: None)  # it is slow to follow
-    builds.activate_build(second)
+def test_a_service_goes_on_from_a_build_that_is_removed_under_it(make, serve, builds, disk):
+    first = make()
+    with serve(build_poll_seconds=600) as slow:
+        _wait_for(slow, first)
+        second = make()
 
-    removed = client.delete(f"/admin/index/{first}")
-    answer = client.post("/link", json={"mentions": ["asthma"]})
+        removed = slow.delete(f"/admin/index/{first}")
+        answer = slow.post("/link", json={"mentions": ["asthma"]})
+        shown = slow.get("/concepts/C0004096")
 
     assert (removed.status_code, removed.json()["state"], removed.json()["here"]) == (200, "deleted", False)
     assert disk.ids() == [second]
     assert answer.json()["index"]["id"] == first
     assert answer.json()["results"][0]["candidates"][0]["cui"] == "C0004096"
+    assert shown.status_code == 200
 
 
 def _wait_for(client: TestClient, build_id: str) -> None:
