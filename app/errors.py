@@ -34,6 +34,7 @@ from medlink.errors import (
     UnknownIdError,
     UnknownValueError,
 )
+from medlink.kb.database import is_read_only
 
 STATUS: dict[type[MedlinkError], int] = {
     SourceError: 500,
@@ -133,6 +134,8 @@ def install(app: FastAPI, *, max_body_bytes: int, body_idle_seconds: float) -> N
 
     @app.exception_handler(SQLAlchemyError)
     async def on_store(request: Request, error: SQLAlchemyError) -> JSONResponse:
+        if is_read_only(error):
+            return problem(503, "store_read_only", "this service may only read the store; ask one that may write it")
         # Its text may hold values.
         _log.error("store_unavailable", kind=type(error).__name__)
         return problem(503, "store", "the store cannot be read or written now; the log says why")

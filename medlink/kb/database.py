@@ -26,6 +26,10 @@ _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": 
 _MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 _MIGRATION_LOCK = 0x6D65646C696E6B  # "medlink": any number that no other application takes
 _WAIT = "PRAGMA busy_timeout = 30000"  # milliseconds
+_MAY_WRITE = (
+    "SELECT has_table_privilege('job', 'UPDATE') AND NOT pg_is_in_recovery()"
+    " AND NOT current_setting('transaction_read_only')::boolean"
+)
 _PRAGMAS = (
     _WAIT,
     "PRAGMA synchronous = NORMAL",
@@ -56,17 +60,34 @@ def open_engine(url: str, *, patience: float | None = None) -> Engine:
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     try:
-        if engine.dialect.name == "sqlite" and parsed.database:
+        if engine.dialect.name == "sqlite" and parsed.database and "uri" not in parsed.query:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         engine.connect().close()
     except (DBAPIError, sqlite3.Error, psycopg.Error, OSError) as error:
         engine.dispose()
         where = f"{parsed.get_backend_name()} at {parsed.host or 'local'}, database {parsed.database}"
         problem = _without_secrets(parsed, error)
-        raise StoreError(
-            f"cannot open the store ({where}): {problem}; check MEDLINK_DATABASE_URL and that it runs"
-        ) from None
+        check = "check MEDLINK_DATABASE_URL and that it runs"
+        if engine.dialect.name == "sqlite":
+            check = "SQLite must be able to write the file and its directory, even to read: the log lies beside it"
+        raise StoreError(f"cannot open the store ({where}): {problem}; {check}") from None
     return engine
+
+
+def is_read_only(error: Exception) -> bool:
+    """Say whether a statement was refused because this user, or everybody, may only read."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY
+    return isinstance(cause, psycopg.errors.InsufficientPrivilege | psycopg.errors.ReadOnlySqlTransaction)
+
+
+def may_write(engine: Engine) -> bool:
+    """Say whether this user may write to the store, as far as that can be known without trying: not on SQLite."""
+    if engine.dialect.name == "sqlite":
+        return engine.url.query.get("mode") != "ro"
+    with engine.connect() as connection:
+        return bool(connection.scalar(text(_MAY_WRITE)))
 
 
 @contextmanager
