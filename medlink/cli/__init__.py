@@ -32,7 +32,9 @@ def main() -> None:
         sys.stderr.write(f"medlink: {error}\n")
         raise SystemExit(1) from None
     except OSError as error:
-        sys.stderr.write(f"medlink: {error}\n")
+        # NumPy gives no reason when a file ends up shorter than what was written.
+        hint = "" if error.errno else "; a file could not be written whole: is the disk full?"
+        sys.stderr.write(f"medlink: {error}{hint}\n")
         raise SystemExit(1) from None
     except ValueError as error:
         sys.stderr.write(f"medlink: {_wrong_settings(error)}\n")

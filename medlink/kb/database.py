@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -69,7 +69,7 @@ def open_engine(url: str, *, patience: float | None = None) -> Engine:
         problem = _without_secrets(parsed, error)
         check = "check MEDLINK_DATABASE_URL and that it runs"
         if engine.dialect.name == "sqlite":
-            check = "SQLite must be able to write the file and its directory, even to read: the log lies beside it"
+            check = "SQLite must be able to write the file and its directory, even to read, and needs room there"
         raise StoreError(f"cannot open the store ({where}): {problem}; {check}") from None
     return engine
 
@@ -117,7 +117,9 @@ def checkpoint(engine: Engine) -> None:
     with engine.connect() as connection:
         raw = cast(sqlite3.Connection, connection.connection.driver_connection)
         raw.execute("PRAGMA busy_timeout = 0")  # whoever reads an older state keeps the log; not worth a wait
-        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        # On a full disk the log keeps what was committed, and is read with the file.
+        with suppress(sqlite3.OperationalError):
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         raw.execute(_WAIT)
 
 

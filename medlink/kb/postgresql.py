@@ -1,4 +1,4 @@
-"""How connections to PostgreSQL are made, and how long one waits for it: a server may be dead, gone or merely silent."""
+"""How PostgreSQL is connected to, and how long one waits for it: a server may be dead, gone or merely silent."""
 
 from typing import Any, TypeVar
 

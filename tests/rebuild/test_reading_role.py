@@ -94,9 +94,7 @@ def test_it_links_and_follows_and_refuses_what_would_write(reading, admin, make,
     assert len(jobs.jobs()) == 2
 
 
-def test_what_a_dead_worker_left_waits_in_silence_for_a_worker_that_may_write(
-    reading, settings, start, jobs, engine
-):
+def test_what_a_dead_worker_left_waits_in_silence_for_a_worker_that_may_write(reading, settings, start, jobs, engine):
     job_id = jobs.request("rebuild", by="ann", parameters={}).id
     killed = start(hold="encode")
     killed.kill()
