@@ -105,7 +105,7 @@ def test_a_build_that_does_not_fit_leaves_nothing_and_a_later_one_works(medlink,
 
 def test_a_load_that_fits_and_leaves_no_room_to_tidy_up_is_loaded(medlink, small_disk, table):
     # What is written goes to the log first, from there to the file: for a moment it takes up twice its room.
-    names = 22_000
+    names = 26_000
 
     loaded = medlink("kb", "load", table(names), "--name", "ours")
 
