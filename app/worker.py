@@ -66,13 +66,22 @@ def run_next(settings: Settings, engine: Engine) -> bool:
     recover(engine, store)
     owner = f"{socket.gethostname()}:{os.getpid()}"
     lease = jobs.take("rebuild", owner=owner, seconds=settings.job_lease_seconds)
-    if lease is not None:
-        with store.writing(f"{_LOCK}{lease.job_id}"):
-            _Run(settings, engine, store, lease).run()
+    if lease is None:
+        return False
+    with store.writing(f"{_LOCK}{lease.job_id}"):
+        _Run(settings, engine, store, lease).run()
+    return True
+
+
+def tidy_up(settings: Settings, engine: Engine) -> None:
+    """Remove superfluous builds, if that is wanted, and find those that nobody told the store of."""
+    store = BuildStore(settings.builds_dir)
+    try:
         if settings.keep_builds:
             prune(engine, store, settings.keep_builds)
-    tidy(engine, store)
-    return lease is not None
+        tidy(engine, store)
+    except OSError as error:  # a worker that may not remove what another user made can still build
+        _log.error("tidying_up_failed", kind=type(error).__name__)
 
 
 class _Run:

@@ -188,14 +188,18 @@ def worker(
     from sqlalchemy.exc import SQLAlchemyError
 
     from app import logs
-    from app.worker import run_next
+    from app.worker import run_next, tidy_up
 
     settings, engine = _open()
     _yield_to_others(settings.rebuild_niceness)
     logs.configure(settings.log_format, settings.log_level)
+    is_tidy = False
     while True:
         try:
             ran = run_next(settings, engine)
+            if ran or not is_tidy:
+                tidy_up(settings, engine)
+                is_tidy = True
         except SQLAlchemyError:
             if once:
                 raise StoreError("the store cannot be read or written now; check that it runs") from None

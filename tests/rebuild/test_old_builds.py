@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from app.main import create_app
 from app.old_builds import prune, superfluous, tidy
-from app.worker import recover, run_next
+from app.worker import run_next, tidy_up
 from medlink.cli import app
 from medlink.errors import BuildInUseError
 from medlink.kb.keys import Keys
@@ -22,7 +22,8 @@ def make(jobs, settings, engine) -> Callable[..., str]:
 
     def one(*, activate: bool = True, **others: object) -> str:
         job = jobs.request("rebuild", by="ann", parameters={"activate": activate})
-        run_next(settings.model_copy(update=others), engine)
+        run_next(settings, engine)
+        tidy_up(settings.model_copy(update=others), engine)
         return jobs.job(job.id).build_id
 
     return one
@@ -132,7 +133,7 @@ def test_a_rebuild_leaves_as_many_builds_as_it_is_told_to(make, disk):
 
 
 def test_what_a_worker_published_before_it_was_killed_is_registered_and_not_activated(
-    start, jobs, builds, disk, settings, engine
+    start, jobs, builds, disk, engine
 ):
     job_id = jobs.request("rebuild", by="ann", parameters={}).id
     killed = start(hold="complete")
@@ -140,9 +141,8 @@ def test_what_a_worker_published_before_it_was_killed_is_registered_and_not_acti
     while_it_lived = builds.states()
     killed.kill()
     killed.wait()
-    recover(engine, disk)
 
-    run_next(settings, engine)
+    assert start().wait(200) == 0
 
     (build_id,) = disk.ids()
     assert (while_it_lived, builds.states()) == ({}, {build_id: "ready"})
@@ -158,9 +158,9 @@ def test_a_damaged_build_that_nobody_registered_is_put_aside_and_not_looked_at_a
     damaged.mkdir()
     (settings.builds_dir / "lost+found").mkdir()
 
-    run_next(settings, engine)
+    tidy_up(settings, engine)
     monkeypatch.setattr("app.old_builds.checked_manifest", None)  # calling it would fail
-    run_next(settings, engine)
+    tidy_up(settings, engine)
 
     assert builds.states() == {sound: "ready", damaged.name: "quarantined"}
     assert superfluous(builds, 3) == [damaged.name]
@@ -171,6 +171,6 @@ def test_a_removal_that_was_broken_off_is_ended_by_the_next_worker(make, builds,
     builds.delete(first)
     assert read_manifest(settings.builds_dir / first)["id"] == first
 
-    run_next(settings, engine)
+    tidy_up(settings, engine)
 
     assert disk.ids() == [second]
