@@ -4,6 +4,7 @@ import ipaddress
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -30,6 +31,9 @@ _OPEN = frozenset({"/", "/livez", "/readyz", "/info", "/metrics", "/docs", "/ope
 _OPEN_BELOW = ("/docs/files/", "/static/")
 _REMEMBER_SECONDS = 5.0
 _AGAIN_SECONDS = 0.5
+# For how long a request waits for a store that is slow, before the keys last known have to do.
+_WAIT_SECONDS = 1.0
+_FIRST_WAIT_SECONDS = 10.0
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _log = structlog.get_logger()
 
@@ -53,7 +57,10 @@ class KeyRing:
         self._builds = builds
         self._valid: Mapping[str, ApiKey] | None = None
         self._read_at = float("-inf")
-        self._reading = threading.Lock()
+        self._reading: Future[None] | None = None
+        self._starting = threading.Lock()
+        # One at a time, and not the requests' own threads: a store that hangs would hold them all.
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="keys")
 
     def find(self, sent: bytes) -> ApiKey | None:
         """Return the key that was sent if it is valid; a new key is known at once, a revoked one for some seconds.
@@ -65,16 +72,35 @@ class KeyRing:
         return found or self._find_within(sent, _AGAIN_SECONDS)
 
     def _find_within(self, sent: bytes, seconds: float) -> ApiKey | None:
-        with self._reading:
-            if time.monotonic() - self._read_at > seconds:
+        reading, until = self._read_within(seconds)
+        left = max(0.0, until - time.monotonic())
+        wait([reading], timeout=_FIRST_WAIT_SECONDS if self._valid is None else left)
+        if self._valid is None:
+            raise StoreError("the keys cannot be read now; /readyz says why")
+        return find_key(sent, self._valid)
+
+    def look(self) -> None:
+        """Read the keys if that was some time ago, so that they are known before somebody sends one."""
+        self._read_within(_REMEMBER_SECONDS)
+
+    def settle(self) -> None:
+        """Wait until nothing is read any more."""
+        if self._reading is not None:
+            wait([self._reading])
+
+    def _read_within(self, seconds: float) -> tuple[Future[None], float]:
+        """Return the last reading of the keys or a new one, and the moment until which one waits for it."""
+        with self._starting:
+            if self._reading is None or (self._reading.done() and time.monotonic() - self._read_at > seconds):
                 self._read_at = time.monotonic()
-                try:
-                    self._valid = Keys(self._builds.store()).valid()
-                except (StoreError, SQLAlchemyError) as error:
-                    _log.warning("keys_not_read", kind=type(error).__name__)
-            if self._valid is None:
-                raise StoreError("the keys cannot be read now; /readyz says why")
-            return find_key(sent, self._valid)
+                self._reading = self._reader.submit(self._read)
+            return self._reading, self._read_at + _WAIT_SECONDS
+
+    def _read(self) -> None:
+        try:
+            self._valid = Keys(self._builds.store()).valid()
+        except (StoreError, SQLAlchemyError) as error:
+            _log.warning("keys_not_read", kind=type(error).__name__)
 
 
 class Guard:
@@ -122,9 +148,9 @@ class Guard:
         return Caller("loopback") if self._open_to_loopback and is_loopback(scope) else None
 
 
-def install(app: FastAPI, settings: Settings, builds: ActiveBuilds) -> None:
+def install(app: FastAPI, settings: Settings, ring: KeyRing) -> None:
     """Let in who may."""
-    app.add_middleware(Guard, KeyRing(builds), open_to_loopback=settings.open_to_loopback)
+    app.add_middleware(Guard, ring, open_to_loopback=settings.open_to_loopback)
     if settings.open_to_loopback:
         _describe_as_optional(app)
 

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.bodies import BoundedBody
 from app.matching import allowed_at
 from medlink.errors import (
+    BuildInUseError,
     CurationError,
     DeadlineError,
     EncoderError,
@@ -35,6 +36,7 @@ from medlink.errors import (
     UnknownIdError,
     UnknownValueError,
 )
+from medlink.kb.database import is_read_only
 
 STATUS: dict[type[MedlinkError], int] = {
     SourceError: 500,
@@ -43,6 +45,7 @@ STATUS: dict[type[MedlinkError], int] = {
     UnknownConceptError: 404,
     UnknownIdError: 404,
     JobError: 409,
+    BuildInUseError: 409,
     KeyReusedError: 422,
     LeaseLostError: 409,
     CurationError: 409,
@@ -147,6 +150,8 @@ def install(app: FastAPI, *, max_body_bytes: int, body_idle_seconds: float) -> N
 
     @app.exception_handler(SQLAlchemyError)
     async def on_store(request: Request, error: SQLAlchemyError) -> JSONResponse:
+        if is_read_only(error):
+            return problem(503, "store_read_only", "this service may only read the store; ask one that may write it")
         # Its text may hold values.
         _log.error("store_unavailable", kind=type(error).__name__)
         return problem(503, "store", "the store cannot be read or written now; the log says why")

@@ -46,12 +46,12 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
         spans: Where spans of requests go; nowhere if left out.
     """
     builds, metrics = ActiveBuilds(settings, build=build), Metrics()
-    rebuilds, linking = Rebuilds(settings, builds), Linking(settings, metrics)
+    rebuilds, linking, ring = Rebuilds(settings, builds), Linking(settings, metrics), auth.KeyRing(builds)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
         forget_dead_workers()
-        followers = [] if build else [_follow(builds, linking, metrics, settings.build_poll_seconds), rebuilds.watch()]
+        followers = [] if build else [_follow(builds, linking, ring, metrics, settings), rebuilds.watch()]
         following = [asyncio.create_task(follower) for follower in followers]
         async with linking.running():
             yield State(
@@ -66,6 +66,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        await asyncio.to_thread(ring.settle)
         builds.close()
 
     # A tracer that someone configures for the whole process would record exceptions with their text.
@@ -74,7 +75,7 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
         title="medlink", version=__version__, lifespan=lifespan, telemetry=silent, docs_url=None, redoc_url=None
     )
     app.state.linking = linking
-    auth.install(app, settings, builds)
+    auth.install(app, settings, ring)
     errors.install(app, max_body_bytes=settings.max_body_bytes, body_idle_seconds=settings.body_idle_seconds)
     app.add_middleware(Observation, metrics=metrics, spans=spans)
     docs.install(app)
@@ -88,12 +89,15 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
     return app
 
 
-async def _follow(builds: ActiveBuilds, linking: Linking, metrics: Metrics, every: float) -> None:
+async def _follow(
+    builds: ActiveBuilds, linking: Linking, ring: auth.KeyRing, metrics: Metrics, settings: Settings
+) -> None:
     while True:
         try:
             await to_its_end(builds.refresh)
+            ring.look()
             metrics.state.observe(builds, is_open=linking.is_open)
             await to_its_end(lambda: metrics.state.observe_rebuild(builds))
         except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
             _log.error("refresh_failed", kind=type(error).__name__)
-        await asyncio.sleep(every)
+        await asyncio.sleep(settings.build_poll_seconds)

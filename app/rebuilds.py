@@ -16,6 +16,7 @@ from app.threads import to_its_end
 from app.worker import recover
 from index.store import BuildStore
 from medlink.errors import StoreError
+from medlink.kb.database import may_write
 from medlink.kb.jobs import Jobs
 
 # Whoever took the request starts a worker at once; the others step in if that process died before it could.
@@ -67,6 +68,8 @@ class Rebuilds:
         is_idle = self.is_idle  # asking also lets the system forget a worker that has ended
         try:
             engine = self._builds.store()
+            if not may_write(engine):  # then workers do so that may
+                return
             recover(engine, BuildStore(self._settings.builds_dir))
             waiting = Jobs(engine).waiting_since("rebuild")
         except (StoreError, SQLAlchemyError):  # following the active build has logged it

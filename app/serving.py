@@ -102,7 +102,7 @@ class ActiveBuilds:
         """
         with self._reaching:
             if self._engine is None:
-                engine = open_engine(self._settings.database_url)
+                engine = open_engine(self._settings.database_url, patience=self._settings.store_timeout_seconds)
                 try:
                     check_schema(engine)
                 except StoreError:

@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """Directory for what commands make: the SQLite database and the index builds."""
     database_url: str = ""
     """SQLAlchemy URL of the store; empty means SQLite in `data_dir`."""
+    store_timeout_seconds: float = Field(10.0, ge=1)
+    """How long the service waits for PostgreSQL to answer; loads and rebuilds wait for as long as it takes."""
     artefacts_dir: Path = _ROOT / "artefacts"
     """Directory of the shipped encoder and knowledge-base packs."""
     encoder_dir: Path | None = None
@@ -49,6 +51,8 @@ class Settings(BaseSettings):
     """How far a rebuild stands back behind who answers requests: 19 gets little done where others are always busy."""
     job_lease_seconds: float = Field(120.0, ge=1)
     """How long nothing may be heard of the worker of a job until the job is given up."""
+    keep_builds: int = Field(0, ge=0)
+    """Latest index builds that a rebuild leaves, besides the active one and the one before it; 0 leaves all."""
     drift_mentions: Path | None = None
     """File of mentions (.csv, .tsv, .jsonl) by which two index builds are compared; column `text`, and `id` if any."""
     open_to_loopback: bool = True

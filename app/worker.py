@@ -15,8 +15,10 @@ from typing import Any
 
 import structlog
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from app.old_builds import prune, tidy
 from app.progress import Pace
 from app.settings import Settings
 from index.rebuild import build_from_store, content_of
@@ -24,11 +26,13 @@ from index.store import BuildStore
 from medlink.errors import LeaseLostError, MedlinkError
 from medlink.kb.builds import Builds
 from medlink.kb.jobs import Jobs, Lease
+from medlink.kb.postgresql import is_away
 from medlink.kb.repository import Repository
 
 _BEATS_A_LEASE = 12
 _LONGEST_BEAT = 2.0  # seconds, which is also how long a cancelled job goes on
-_TRIES = 10
+_LONGEST_WAIT = 5.0  # seconds, between two tries to reach the store
+_STARTS = 3
 _LOCK = "job-"
 _OURS = signal.SIGUSR1
 _log = structlog.get_logger()
@@ -69,6 +73,17 @@ def run_next(settings: Settings, engine: Engine) -> bool:
     return True
 
 
+def tidy_up(settings: Settings, engine: Engine) -> None:
+    """Remove superfluous builds, if that is wanted, and find those that nobody told the store of."""
+    store = BuildStore(settings.builds_dir)
+    try:
+        if settings.keep_builds:
+            prune(engine, store, settings.keep_builds)
+        tidy(engine, store)
+    except OSError as error:  # a worker that may not remove what another user made can still build
+        _log.error("tidying_up_failed", kind=type(error).__name__)
+
+
 class _Run:
     """One job from its lease to its end."""
 
@@ -83,6 +98,7 @@ class _Run:
         self._told_to_stop = 0
         self._may_stop = True
         self._over = threading.Event()
+        self._held_until = time.monotonic() + lease.seconds
 
     def run(self) -> None:
         """Build and tell the store how it went."""
@@ -90,7 +106,7 @@ class _Run:
         started = time.monotonic()
         try:
             with self._stoppable():
-                build_id, facts = self._build()
+                build_id, facts = self._build_through_restarts()
             self._complete(build_id, facts, time.monotonic() - started)
             _log.info("rebuild_done", job=self._lease.job_id, build=build_id)
         except Stopped as stopped:
@@ -101,6 +117,18 @@ class _Run:
             self._fail(reason_of(error), cancelled=False)
         if self._told_to_stop:
             raise SystemExit(128 + self._told_to_stop)
+
+    def _build_through_restarts(self) -> tuple[str, dict[str, Any]]:
+        """Build, and begin anew if the database went away while it was read and is back before the lease ran out."""
+        for _ in range(_STARTS - 1):
+            try:
+                return self._build()
+            except SQLAlchemyError as error:
+                if not is_away(error):
+                    raise
+                _log.warning("store_unavailable", kind=type(error).__name__)
+            self._try_on(self._beat)
+        return self._build()
 
     def _build(self) -> tuple[str, dict[str, Any]]:
         wanted = self._lease.parameters
@@ -120,13 +148,16 @@ class _Run:
         self._pace.note(stage, done, total)
         if stage == "publish":
             # Past this point there is a build; a worker that is no longer meant to must not make one.
-            self._beat()
+            self._try_on(self._beat)
             self._may_stop = False
         if self._stop:
             raise self._stop
 
     def _beat(self) -> None:
-        if self._jobs.beat(self._lease, self._pace.progress()):
+        asked = time.monotonic()
+        is_cancelled = self._jobs.beat(self._lease, self._pace.progress())
+        self._held_until = asked + self._lease.seconds
+        if is_cancelled:
             self._stop = Stopped("cancelled", cancelled=True)
 
     def _beat_on(self) -> None:
@@ -170,15 +201,31 @@ class _Run:
         counts = {**facts["counts"], "reused_vectors": facts["reused_vectors"], "seconds": round(seconds, 1)}
         active = bool(self._lease.parameters.get("activate", True))
         try:
-            _try_on(lambda: self._jobs.complete(self._lease, build_id, facts, active=active, counts=counts))
-        except (LeaseLostError, SQLAlchemyError):
-            self._store.discard(build_id)
-            raise
+            self._try_on(lambda: self._jobs.complete(self._lease, build_id, facts, active=active, counts=counts))
+        except LeaseLostError:
+            # The store may have done it and gone away before it could say so.
+            job = self._jobs.job(self._lease.job_id)
+            if (job.state, job.build_id) != ("done", build_id):
+                self._store.discard(build_id)
+                raise
 
     def _fail(self, reason: str, *, cancelled: bool) -> None:
         _log.error("rebuild_ended", job=self._lease.job_id, reason=reason)
         with suppress(LeaseLostError, SQLAlchemyError):  # then the lease runs out
-            _try_on(lambda: self._jobs.fail(self._lease, reason, state="cancelled" if cancelled else "failed"))
+            self._try_on(lambda: self._jobs.fail(self._lease, reason, state="cancelled" if cancelled else "failed"))
+
+    def _try_on(self, act: Callable[[], None]) -> None:
+        """Do what needs the store, also if it restarts just now; give up when the lease has run out."""
+        pause = 0.1
+        while True:
+            try:
+                return act()
+            except (OperationalError, InterfaceError, PoolTimeoutError) as error:
+                if time.monotonic() > self._held_until:
+                    raise
+                _log.warning("store_unavailable", kind=type(error).__name__)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_WAIT)
 
 
 def reason_of(error: Exception) -> str:
@@ -199,14 +246,3 @@ def reason_of(error: Exception) -> str:
         return f"{kind}: {error.sqlite_errorname}"
     frames = traceback.extract_tb(error.__traceback__)
     return f"{kind} at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else kind
-
-
-def _try_on(act: Callable[[], None]) -> None:
-    """Tell the store how a job ended, also if it restarts just now."""
-    for wait in range(_TRIES):
-        try:
-            return act()
-        except SQLAlchemyError as error:
-            _log.warning("store_unavailable", kind=type(error).__name__)
-            time.sleep(wait)
-    act()

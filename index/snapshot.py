@@ -124,6 +124,8 @@ class Snapshot:
     def __init__(self, path: Path) -> None:
         self._uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         self._local = threading.local()
+        # For threads that come once the build is removed, which those that have it open outlive.
+        self._first = self._open()
         self._remembered: dict[int, NameRow] = {}
 
     def names_by_key(self, keys: Sequence[str]) -> dict[str, list[NameRow]]:
@@ -241,9 +243,16 @@ class Snapshot:
     @property
     def _connection(self) -> sqlite3.Connection:
         if not hasattr(self._local, "connection"):
-            self._local.connection = sqlite3.connect(self._uri, uri=True)
-            self._local.connection.execute(f"PRAGMA mmap_size={1 << 40}")
+            try:
+                self._local.connection = self._open()
+            except sqlite3.OperationalError:
+                self._local.connection = self._first
         connection: sqlite3.Connection = self._local.connection
+        return connection
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._uri, uri=True, check_same_thread=False)
+        connection.execute(f"PRAGMA mmap_size={1 << 40}")
         return connection
 
     def _in(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:

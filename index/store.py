@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from index.models import Models, describe_models, read_models
 from index.overlay import CurableRetriever, Overlay, lay_over
 from index.recipes import Recipe
 from index.snapshot import Snapshot
-from index.unfinished import sweep, unfinished
+from index.unfinished import is_being_written, sweep, unfinished
 from index.words import Words
 from medlink.encoders import load_encoder
 from medlink.encoders.onnx import available_cores
@@ -234,6 +234,10 @@ class BuildStore:
         """Clear what dead builders left, and return the names of those directories."""
         return sweep(self._directory)
 
+    def is_being_written(self) -> bool:
+        """Say whether anybody writes a build, or has written one and not told of it yet."""
+        return is_being_written(self._directory)
+
     def kept_vectors(self, encoder: Encoder, *, anew: bool = False) -> KeptVectors:
         """Return the vectors that unpublished builds left; none, and none are left, with `anew`."""
         kept = KeptVectors(self._directory, encoder)
@@ -256,9 +260,14 @@ class BuildStore:
         _sync(self._directory)
 
     def discard(self, build_id: str) -> None:
-        """Remove a published build that nobody was told of."""
-        with self.writing(build_id) as hidden:
+        """Remove a published build, if it is there; whoever has it open keeps what it has.
+
+        It goes out of sight in one step, so that one that is removed in part is opened by nobody; if this process
+        dies meanwhile, the next sweep does the rest.
+        """
+        with self.writing(build_id) as hidden, suppress(FileNotFoundError):
             (self._directory / build_id).rename(hidden / build_id)
+            _sync(self._directory)
 
 
 def _sync(path: Path) -> None:

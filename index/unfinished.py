@@ -24,7 +24,8 @@ def unfinished(store: Path, build_id: str) -> Iterator[Path]:
     """
     store.mkdir(parents=True, exist_ok=True)
     sweep(store)
-    directory = store / f"{_PREFIX}{build_id}-{token_hex(4)}"
+    # The letter tells it from the directories of earlier versions, which end in a number.
+    directory = store / f"{_PREFIX}{build_id}-x{token_hex(4)}"
     lock = directory.with_name(directory.name + _LOCK)
     with _locked(lock):
         try:
@@ -48,10 +49,16 @@ def sweep(store: Path) -> list[str]:
                 # Last: a directory without its lock would be found by nobody.
                 lock.unlink(missing_ok=True)
     for directory in sorted(store.glob(f"{_PREFIX}*")):
-        if directory.is_dir() and _OF_EARLIER_VERSIONS.fullmatch(directory.name):
+        has_lock = directory.with_name(directory.name + _LOCK).exists()
+        if directory.is_dir() and not has_lock and _OF_EARLIER_VERSIONS.fullmatch(directory.name):
             shutil.rmtree(directory, ignore_errors=True)
             swept.append(directory.name)
     return swept
+
+
+def is_being_written(store: Path) -> bool:
+    """Say whether a builder is at work, once what dead ones left is swept."""
+    return any(store.glob(f"{_PREFIX}*{_LOCK}"))
 
 
 @contextmanager

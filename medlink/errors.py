@@ -7,6 +7,7 @@ MedlinkError
 ├── UnknownConceptError    no such concept in this knowledge base
 ├── UnknownIdError         no such job, index build or correction
 ├── JobError               a job cannot be asked for or cancelled as things are
+├── BuildInUseError        the active index build is not removed
 ├── KeyReusedError         a request under the idempotency key of another one
 ├── LeaseLostError         a worker no longer holds the job that it was at
 ├── CurationError          a correction of the knowledge base that is blank or contradicts one in force
@@ -73,6 +74,10 @@ class JobError(MedlinkError):
 
 class KeyReusedError(MedlinkError):
     """A request came under an idempotency key with which its sender asked for something else before."""
+
+
+class BuildInUseError(MedlinkError):
+    """The active index build is not removed."""
 
 
 class LeaseLostError(MedlinkError):

@@ -11,6 +11,7 @@ from app.auth import AdminDep, get_admin
 from app.deps import BuildsDep, RebuildsDep, SettingsDep, StoreDep
 from app.drift import DriftOut, Drifts
 from app.errors import problems
+from app.old_builds import remove_build
 from index.store import BuildStore, checked_manifest
 from medlink.errors import IndexMismatchError, NoIndexError, UnknownIdError, UnknownValueError
 from medlink.kb.builds import Builds
@@ -88,12 +89,15 @@ def list_builds(store: StoreDep, settings: SettingsDep, builds: BuildsDep) -> Bu
 
 
 @router.post("/index/rollback", responses=problems(409))
-def roll_back(store: StoreDep) -> ActiveOut:
-    """Let the build answer that did before; twice goes back twice."""
+def roll_back(store: StoreDep, settings: SettingsDep) -> ActiveOut:
+    """Let the build answer that did before; twice goes back twice. Removed builds are passed over."""
     records = Builds(store)
+    earlier = records.earlier_build()
     try:
+        if earlier is not None:
+            checked_manifest(settings.builds_dir / earlier)
         records.roll_back()
-    except UnknownIdError as error:
+    except (IndexMismatchError, UnknownIdError) as error:
         raise HTTPException(409, str(error)) from error
     return ActiveOut.of(records.active_build())
 
@@ -102,14 +106,25 @@ def roll_back(store: StoreDep) -> ActiveOut:
 def activate(build_id: Id, store: StoreDep, settings: SettingsDep) -> ActiveOut:
     """Compare every file of a build with its manifest and let it answer from now on."""
     records = Builds(store)
-    if build_id not in {record.id for record in records.builds()}:
+    state = records.states().get(build_id)
+    if state is None:
         raise UnknownIdError("index build")
+    if state == "deleted":
+        raise HTTPException(409, f"index build {build_id} was removed; activate another")
     try:
         checked_manifest(settings.builds_dir / build_id)
         records.activate_build(build_id)
     except (IndexMismatchError, UnknownValueError) as error:
         raise HTTPException(409, str(error)) from error
     return ActiveOut.of(records.active_build())
+
+
+@router.delete("/index/{build_id}", responses=problems(409))
+def remove(build_id: Id, store: StoreDep, settings: SettingsDep) -> BuildOut:
+    """Remove a build that is not the active one, for good; a service that answers from it yet goes on."""
+    remove_build(store, BuildStore(settings.builds_dir), build_id)
+    (record,) = (record for record in Builds(store).builds() if record.id == build_id)
+    return BuildOut.of(record, None, here=False)
 
 
 @router.get("/index/{earlier}/diff/{later}", responses=problems(409))

@@ -1,5 +1,6 @@
 """The `medlink` command: one module a group, heavy imports inside the commands."""
 
+import sqlite3
 import sys
 
 import typer
@@ -31,11 +32,30 @@ def main() -> None:
         sys.stderr.write(f"medlink: {error}\n")
         raise SystemExit(1) from None
     except OSError as error:
-        sys.stderr.write(f"medlink: {error}\n")
+        # NumPy gives no reason when a file ends up shorter than what was written.
+        hint = "" if error.errno else "; a file could not be written whole: is the disk full?"
+        sys.stderr.write(f"medlink: {error}{hint}\n")
         raise SystemExit(1) from None
     except ValueError as error:
         sys.stderr.write(f"medlink: {_wrong_settings(error)}\n")
         raise SystemExit(1) from None
+    except Exception as error:  # noqa: BLE001  # SQLAlchemy is not imported before it is used
+        sys.stderr.write(f"medlink: {_told_by_the_store(error)}\n")
+        raise SystemExit(1) from None
+
+
+def _told_by_the_store(error: Exception) -> str:
+    """Return what the database said, without the statement and its values; any other error goes on."""
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+    if isinstance(error, sqlite3.Error):
+        cause: Exception = error
+    elif isinstance(error, SQLAlchemyError):
+        cause = error.orig if isinstance(error, DBAPIError) and isinstance(error.orig, Exception) else error
+    else:
+        raise error
+    # What follows the first line may quote a row.
+    return f"the store failed: {(str(cause).splitlines() or [type(cause).__name__])[0]}"
 
 
 def _wrong_settings(error: ValueError) -> str:

@@ -1,4 +1,4 @@
-"""`medlink index build | verify | list | activate | diff | worker`."""
+"""`medlink index build | verify | list | activate | prune | diff | worker`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,7 +45,8 @@ def build(
     if if_stale and active and is_current(store, active.build_id, content, settings.encoder, settings.models):
         _console.print(f"index build {active.build_id} is up to date")
         return
-    with progress("items") as advance:
+    # The lock says that a build which is published and not registered yet is no dead builder's.
+    with progress("items") as advance, store.writing("shell"):
         build_id, facts = build_from_store(
             content,
             store,
@@ -56,7 +57,7 @@ def build(
             models=settings.models,
             progress=advance,
         )
-    builds.register_build(build_id, facts)
+        builds.register_build(build_id, facts)
     if activate:
         builds.activate_build(build_id)
     _console.print(f"index build {build_id} is {'active' if activate else 'written'}")
@@ -98,8 +99,8 @@ def list_builds() -> None:
     for build_id in BuildStore(settings.builds_dir).ids():
         record = records.get(build_id)
         state = "active" if active and active.build_id == build_id else (record.state if record else "unregistered")
-        counts = record.manifest["counts"] if record else {}
-        recipe = record.manifest["recipe"]["name"] if record else ""
+        facts = record.manifest if record else {}
+        counts, recipe = facts.get("counts", {}), facts.get("recipe", {}).get("name", "")
         table.add_row(build_id, state, f"{counts.get('concepts', 0):,}", f"{counts.get('names', 0):,}", recipe)
     _console.print(table)
 
@@ -118,6 +119,29 @@ def activate(build_id: Annotated[str, typer.Argument(help="An id of `medlink ind
     builds = Builds(engine)
     builds.register_build(build_id, read_manifest(directory))
     _console.print(f"index build {build_id} is active, generation {builds.activate_build(build_id)}")
+
+
+@app.command()
+def prune(
+    keep: Annotated[int, typer.Option(min=0, help="How many of the latest builds stay.")] = 3,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+) -> None:
+    """Remove old builds; the active one and the one that a rollback leads to stay whatever their age."""
+    from app.old_builds import prune as remove_old
+    from app.old_builds import superfluous
+    from index.store import BuildStore
+    from medlink.kb.builds import Builds
+
+    settings, engine = _open()
+    if dry_run:
+        going = superfluous(Builds(engine), keep)
+    else:
+        going = remove_old(engine, BuildStore(settings.builds_dir), keep)
+    engine.dispose()
+    for build_id in going:
+        _console.print(f"index build {build_id} {'would be' if dry_run else 'is'} removed")
+    if not going:
+        _console.print("no index build is superfluous")
 
 
 @app.command()
@@ -164,14 +188,18 @@ def worker(
     from sqlalchemy.exc import SQLAlchemyError
 
     from app import logs
-    from app.worker import run_next
+    from app.worker import run_next, tidy_up
 
     settings, engine = _open()
     _yield_to_others(settings.rebuild_niceness)
     logs.configure(settings.log_format, settings.log_level)
+    is_tidy = False
     while True:
         try:
             ran = run_next(settings, engine)
+            if ran or not is_tidy:
+                tidy_up(settings, engine)
+                is_tidy = True
         except SQLAlchemyError:
             if once:
                 raise StoreError("the store cannot be read or written now; check that it runs") from None

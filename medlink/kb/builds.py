@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
-from medlink.errors import UnknownIdError, UnknownValueError
+from medlink.errors import BuildInUseError, UnknownIdError, UnknownValueError
 from medlink.kb import orm
-from medlink.kb.database import writing
+from medlink.kb.database import reading, writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,48 @@ class Builds:
             UnknownIdError: None did, or none that did is ready.
         """
         with writing(self._engine) as connection:
+            _active_locked(connection)
             way = _way_here(connection)
             if len(way) < 2:
                 raise UnknownIdError("earlier index build that is ready")
             activate(connection, way[-2])
             return way[-2]
+
+    def earlier_build(self) -> str | None:
+        """Return the build that a rollback would let answer."""
+        with reading(self._engine) as connection:
+            way = _way_here(connection)
+        return way[-2] if len(way) > 1 else None
+
+    def delete(self, build_id: str) -> None:
+        """Say that a build is deleted, after which it can be activated no more; its files go next.
+
+        Raises:
+            UnknownIdError: No such build.
+            BuildInUseError: It is the active one.
+        """
+        build = orm.IndexBuild
+        with writing(self._engine) as connection:
+            if build_id == _active_locked(connection):
+                raise BuildInUseError(f"index build {build_id} is the active one; activate another first")
+            changed = connection.execute(update(build).where(build.id == build_id).values(state="deleted"))
+        if not changed.rowcount:
+            raise UnknownIdError("index build")
+
+    def adopt(self, build_id: str, state: str, manifest: Mapping[str, Any]) -> None:
+        """Record a build that whoever made it did not; one that is recorded by now stays as it is."""
+        build = orm.IndexBuild
+        with writing(self._engine) as connection:
+            _active_locked(connection)
+            if connection.scalar(select(build.id).where(build.id == build_id)) is None:
+                values = {"id": build_id, "state": state, "manifest": dict(manifest)}
+                connection.execute(insert(build).values(created_at=datetime.now(UTC), **values))
+
+    def states(self) -> dict[str, str]:
+        """Return the state of every build, by its id."""
+        build = orm.IndexBuild
+        with self._engine.connect() as connection:
+            return {id_: state for id_, state in connection.execute(select(build.id, build.state))}
 
     def active_build(self) -> ActiveBuild | None:
         """Return the build that answers, None before the first activation."""
@@ -119,6 +156,7 @@ def register(connection: Connection, build_id: str, manifest: Mapping[str, Any])
 def activate(connection: Connection, build_id: str) -> int:
     """Let a build answer from the end of a transaction on; see `Builds.activate_build`."""
     active = orm.ActiveBuild
+    _active_locked(connection)
     ready = _ready(connection)
     if build_id not in ready:
         raise UnknownValueError("index build", build_id, ready)
@@ -129,6 +167,13 @@ def activate(connection: Connection, build_id: str) -> int:
     return generation
 
 
+def _active_locked(connection: Connection) -> str | None:
+    """Return the active build; nobody else activates or deletes one until the transaction ends."""
+    active = orm.ActiveBuild
+    same = update(active).values(generation=active.generation)
+    return connection.scalars(same.returning(active.build_id)).one()
+
+
 def _ready(connection: Connection) -> list[str]:
     build = orm.IndexBuild
     return list(connection.scalars(select(build.id).where(build.state == "ready").order_by(build.id)))
@@ -137,8 +182,6 @@ def _ready(connection: Connection) -> list[str]:
 def _way_here(connection: Connection) -> list[str]:
     """Return the ready builds that one came by to the present one, without those that were rolled back."""
     log, ready = orm.Activation, set(_ready(connection))
-    # The row's lock makes other activations wait until this one is through.
-    connection.execute(update(orm.ActiveBuild).values(generation=orm.ActiveBuild.generation))
     way: list[str] = []
     for build_id in connection.scalars(select(log.build_id).order_by(log.generation)):
         if len(way) > 1 and way[-2] == build_id:

@@ -3,20 +3,21 @@
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from medlink.errors import StoreError
+from medlink.kb import postgresql
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
@@ -25,6 +26,10 @@ _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": 
 _MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 _MIGRATION_LOCK = 0x6D65646C696E6B  # "medlink": any number that no other application takes
 _WAIT = "PRAGMA busy_timeout = 30000"  # milliseconds
+_MAY_WRITE = (
+    "SELECT has_table_privilege('job', 'UPDATE') AND NOT pg_is_in_recovery()"
+    " AND NOT current_setting('transaction_read_only')::boolean"
+)
 _PRAGMAS = (
     _WAIT,
     "PRAGMA synchronous = NORMAL",
@@ -33,33 +38,56 @@ _PRAGMAS = (
 )
 
 
-def open_engine(url: str) -> Engine:
+def open_engine(url: str, *, patience: float | None = None) -> Engine:
     """Open the store and prove that it can be reached.
 
     Args:
         url: `sqlite:///file` (its directory is created) or `postgresql://...`.
+        patience: How many seconds PostgreSQL may take for a statement; as long as it needs if left out.
 
     Raises:
         StoreError: The URL is malformed or the database does not answer; never names the password.
     """
     parsed = _parse(url)
     # A statement's parameters are terminology text or curated mentions: they stay out of error messages.
-    engine = create_engine(parsed, pool_pre_ping=True, hide_parameters=True)
+    options: dict[str, Any] = {"pool_pre_ping": True, "hide_parameters": True}
+    if parsed.get_backend_name() == "postgresql":
+        options |= {**postgresql.POOL, "connect_args": postgresql.connect_arguments(parsed, patience)}
+    engine = create_engine(parsed, **options)
+    if patience is not None and engine.dialect.name == "postgresql":
+        postgresql.lose_patience(engine, patience)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     try:
-        if engine.dialect.name == "sqlite" and parsed.database:
+        if engine.dialect.name == "sqlite" and parsed.database and "uri" not in parsed.query:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         engine.connect().close()
     except (DBAPIError, sqlite3.Error, psycopg.Error, OSError) as error:
         engine.dispose()
         where = f"{parsed.get_backend_name()} at {parsed.host or 'local'}, database {parsed.database}"
         problem = _without_secrets(parsed, error)
-        raise StoreError(
-            f"cannot open the store ({where}): {problem}; check MEDLINK_DATABASE_URL and that it runs"
-        ) from None
+        check = "check MEDLINK_DATABASE_URL and that it runs"
+        if engine.dialect.name == "sqlite":
+            check = "SQLite must be able to write the file and its directory, even to read, and needs room there"
+        raise StoreError(f"cannot open the store ({where}): {problem}; {check}") from None
     return engine
+
+
+def is_read_only(error: Exception) -> bool:
+    """Say whether a statement was refused because this user, or everybody, may only read."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY
+    return isinstance(cause, psycopg.errors.InsufficientPrivilege | psycopg.errors.ReadOnlySqlTransaction)
+
+
+def may_write(engine: Engine) -> bool:
+    """Say whether this user may write to the store, as far as that can be known without trying: not on SQLite."""
+    if engine.dialect.name == "sqlite":
+        return engine.url.query.get("mode") != "ro"
+    with engine.connect() as connection:
+        return bool(connection.scalar(text(_MAY_WRITE)))
 
 
 @contextmanager
@@ -89,7 +117,9 @@ def checkpoint(engine: Engine) -> None:
     with engine.connect() as connection:
         raw = cast(sqlite3.Connection, connection.connection.driver_connection)
         raw.execute("PRAGMA busy_timeout = 0")  # whoever reads an older state keeps the log; not worth a wait
-        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        # On a full disk the log keeps what was committed, and is read with the file.
+        with suppress(sqlite3.OperationalError):
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         raw.execute(_WAIT)
 
 
@@ -98,6 +128,8 @@ def migration_lock(engine: Engine) -> Iterator[Connection]:
     """Give a transaction in which no other process migrates."""
     with writing(engine) as connection:
         if engine.dialect.name == "postgresql":
+            # Another's migration may take its time, and so may a load that this one waits for.
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
             connection.execute(select(func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
         yield connection
 
@@ -161,10 +193,10 @@ def _without_secrets(url: URL, error: Exception) -> str:
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     lines = str(cause).splitlines() or [type(cause).__name__]
     secrets = [url.password, *(value for key, value in url.query.items() if "pass" in key)]
-    text = lines[0]
+    said = lines[0]
     for secret in secrets:
-        text = text.replace(str(secret), "***") if secret else text
-    return text
+        said = said.replace(str(secret), "***") if secret else said
+    return said
 
 
 def _configure_sqlite(connection: "DBAPIConnection", _entry: ConnectionPoolEntry) -> None:

@@ -67,6 +67,19 @@ def test_nothing_is_left_whether_a_build_succeeds_or_fails(tmp_path):
     assert names(tmp_path) == ["good"]
 
 
+@pytest.mark.parametrize("letter", ["x", ""])
+def test_a_living_builder_is_left_alone_whatever_chance_has_named_its_directory(letter, tmp_path, monkeypatch):
+    monkeypatch.setattr("index.unfinished.token_hex", lambda size: "12345678")
+    with unfinished(tmp_path, "20261130T120000000Z") as directory:
+        if not letter:  # as builders of the last version do
+            lock = directory.with_name(directory.name + ".lock")
+            lock.rename(tmp_path / lock.name.replace("-x", "-"))
+            directory = directory.rename(tmp_path / directory.name.replace("-x", "-"))
+
+        assert sweep(tmp_path) == []
+        assert directory.is_dir()
+
+
 def test_two_builders_write_side_by_side(tmp_path):
     with unfinished(tmp_path, "b1") as first, unfinished(tmp_path, "b1") as second:
         assert first != second

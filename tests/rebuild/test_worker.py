@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from app.worker import recover, run_next
 from medlink.errors import StoreError
@@ -166,6 +167,23 @@ def test_a_disk_that_is_too_small_for_another_build_is_noticed_first(settings, e
     run_next(settings, engine)
 
     assert "make room" in jobs.job(job_id).error
+
+
+def test_a_build_whose_end_the_store_noted_and_could_not_tell_is_kept(
+    ask, jobs, builds, disk, settings, engine, monkeypatch
+):
+    complete = Jobs.complete
+
+    def broken_off(self, *arguments, **keywords):
+        complete(self, *arguments, **keywords)
+        raise OperationalError("COMMIT", {}, Exception("the connection was lost"))
+
+    monkeypatch.setattr(Jobs, "complete", broken_off)
+    job_id = ask()
+    run_next(settings, engine)
+
+    assert jobs.job(job_id).state == "done"
+    assert disk.ids() == [jobs.job(job_id).build_id] == [builds.active_build().build_id]
 
 
 def test_an_empty_store_fails_the_job_with_what_to_do(settings, empty_engine):
