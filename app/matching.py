@@ -20,6 +20,10 @@ def routes_at(scope: Scope) -> Iterator[Route | Mount]:
 
 
 def allowed_at(scope: Scope) -> str:
-    """Return the methods that may be sent to the path of a request, as the header `Allow` has them."""
-    methods = {method for route in routes_at(scope) if isinstance(route, Route) for method in route.methods or ()}
+    """Return the methods that may be sent to the path of a request, as the header `Allow` has them.
+
+    A fixed path (`/admin/index/rollback`) comes before a template that it would fit (`/admin/index/{id}`).
+    """
+    routes = [route for route in routes_at(scope) if isinstance(route, Route)]
+    methods = {method for route in routes if route.path == routes[0].path for method in route.methods or ()}
     return ", ".join(sorted(methods))
