@@ -1,5 +1,6 @@
 """Who may do what: API keys, and what this machine may do without one."""
 
+import asyncio
 import ipaddress
 import threading
 import time
@@ -63,13 +64,25 @@ class KeyRing:
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="keys")
 
     def find(self, sent: bytes) -> ApiKey | None:
-        """Return the key that was sent if it is valid; a new key is known at once, a revoked one for some seconds.
+        """Return the key that was sent if it was valid some seconds ago.
 
         Raises:
             StoreError: The keys could not be read even once.
         """
-        found = self._find_within(sent, _REMEMBER_SECONDS)
-        return found or self._find_within(sent, _AGAIN_SECONDS)
+        return self._find_within(sent, _REMEMBER_SECONDS)
+
+    def find_new(self, sent: bytes) -> ApiKey | None:
+        """Return the key that was sent if it is valid; to be asked once `pause` is over.
+
+        Raises:
+            StoreError: The keys could not be read even once.
+        """
+        return self._find_within(sent, _AGAIN_SECONDS)
+
+    @property
+    def pause(self) -> float:
+        """For how many seconds the keys are not to be read again, however many wrong ones are sent."""
+        return max(0.0, self._read_at + _AGAIN_SECONDS - time.monotonic())
 
     def _find_within(self, sent: bytes, seconds: float) -> ApiKey | None:
         reading, until = self._read_within(seconds)
@@ -144,6 +157,10 @@ class Guard:
         if sent is not None:
             # Whoever sends a key is who it says, or nobody.
             key = await run_in_threadpool(self._ring.find, sent)
+            if key is None:
+                # It may have been made since.
+                await asyncio.sleep(self._ring.pause)
+                key = await run_in_threadpool(self._ring.find_new, sent)
             return Caller(key.name, key) if key else None
         return Caller("loopback") if self._open_to_loopback and is_loopback(scope) else None
 

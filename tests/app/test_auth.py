@@ -121,6 +121,14 @@ def test_a_key_is_refused_once_it_is_revoked_and_another_can_take_its_place(call
         keys.revoke(key.id)
 
 
+def test_a_key_is_known_however_shortly_before_it_was_made(call, keys):
+    refused = call("POST", "/link", headers=bearer("medlink_none"), **ASK).status_code
+
+    _, text = keys.create("ward", ["link"])
+
+    assert (refused, call("POST", "/link", headers=bearer(text), **ASK).status_code) == (401, 200)
+
+
 def test_keys_last_known_hold_while_the_store_cannot_be_reached(app, keys, monkeypatch):
     monkeypatch.setattr(auth, "_REMEMBER_SECONDS", 0.0)
     _, text = keys.create("ward", ["link"])
