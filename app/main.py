@@ -52,8 +52,11 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
         forget_dead_workers()
         followers = [] if build else [_follow(builds, metrics, settings.build_poll_seconds), rebuilds.watch()]
-        following = [asyncio.create_task(follower) for follower in followers]
         async with linking.running():
+            if settings.workers > 1 and not build:
+                # Others answer meanwhile; a worker that joins them must not refuse what they would have answered.
+                await _look(builds, metrics)
+            following = [asyncio.create_task(follower) for follower in followers]
             yield State(
                 settings=settings,
                 builds=builds,
@@ -88,10 +91,14 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
 
 async def _follow(builds: ActiveBuilds, metrics: Metrics, every: float) -> None:
     while True:
-        try:
-            await to_its_end(builds.refresh)
-            metrics.state.observe(builds)
-            await to_its_end(lambda: metrics.state.observe_rebuild(builds))
-        except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
-            _log.error("refresh_failed", kind=type(error).__name__)
+        await _look(builds, metrics)
         await asyncio.sleep(every)
+
+
+async def _look(builds: ActiveBuilds, metrics: Metrics) -> None:
+    try:
+        await to_its_end(builds.refresh)
+        metrics.state.observe(builds)
+        await to_its_end(lambda: metrics.state.observe_rebuild(builds))
+    except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
+        _log.error("refresh_failed", kind=type(error).__name__)

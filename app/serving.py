@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.settings import Settings
 from index.store import BuildStore, IndexBuild
+from medlink.encoders.onnx import available_cores
 from medlink.errors import IndexMismatchError, NoIndexError, StoreError
 from medlink.kb.builds import Builds
 from medlink.kb.curation import Curations, CurationState
@@ -140,7 +141,7 @@ class ActiveBuilds:
                 loaded = build_id
                 break
             try:
-                whole = self._store.open(build_id, threads=self._settings.threads)
+                whole = self._store.open(build_id, threads=_threads(self._settings))
                 opened = whole.within(self._settings.max_licence_level)
                 # Uncurated it must not answer for a moment, nor without saying what was refused before it.
                 curated = opened.curated(corrections)
@@ -171,6 +172,10 @@ class ActiveBuilds:
             yield self._build.id
         earlier = dict.fromkeys(activation.build_id for activation in records.activations())
         yield from (build_id for build_id in earlier if build_id != active)
+
+
+def _threads(settings: Settings) -> int:
+    return settings.threads or max(1, available_cores() // settings.workers)
 
 
 def load_active_build(settings: Settings) -> IndexBuild:
