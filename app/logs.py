@@ -38,7 +38,8 @@ def configure(form: Literal["json", "text"] = "json", level: str = "INFO") -> No
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(chosen),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # A line in one write: several processes share where it goes.
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(sys.stderr)

@@ -141,7 +141,7 @@ class ActiveBuilds:
                 loaded = build_id
                 break
             try:
-                whole = self._store.open(build_id, threads=_threads(self._settings))
+                whole = self._store.open(build_id, threads=threads_of_a_worker(self._settings))
                 opened = whole.within(self._settings.max_licence_level)
                 # Uncurated it must not answer for a moment, nor without saying what was refused before it.
                 curated = opened.curated(corrections)
@@ -174,7 +174,8 @@ class ActiveBuilds:
         yield from (build_id for build_id in earlier if build_id != active)
 
 
-def _threads(settings: Settings) -> int:
+def threads_of_a_worker(settings: Settings) -> int:
+    """Return how many threads one process of the service links with: its share of the cores, unless it is told."""
     return settings.threads or max(1, available_cores() // settings.workers)
 
 

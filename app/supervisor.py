@@ -24,6 +24,8 @@ _BACKLOG = 2048
 _LONGEST_START = 120.0
 # A worker that lived for so long had nothing against starting.
 _SETTLED = 10.0
+# From closing its channel to its end.
+_LAST_BREATH = 5.0
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 60.0
 _DID_NOT_START = 3
@@ -118,12 +120,15 @@ class Worker:
         with suppress(OSError):
             self.channel.send(b".")
 
-    async def end(self) -> int:
-        """End it if it has not ended, and return its exit status."""
-        self.process.kill()
-        status = await asyncio.to_thread(self.process.wait)
-        self.channel.close()
-        return status
+    async def end(self, grace: float) -> int:
+        """Return its exit status once it has ended; it is killed after so many seconds."""
+        try:
+            return await asyncio.to_thread(self.process.wait, grace)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return await asyncio.to_thread(self.process.wait)
+        finally:
+            self.channel.close()
 
 
 class Supervisor:
@@ -178,7 +183,7 @@ class Supervisor:
             self._workers.add(worker)
             _log.info("serving_worker_started", process=worker.process.pid)
             reason = await worker.lost(self._settings.worker_silence_seconds)
-            status = await worker.end()
+            status = await worker.end(_LAST_BREATH if reason == "ended" else 0.0)
             self._workers.discard(worker)
             self._any_started |= worker.started
             if self._stopping.is_set():
