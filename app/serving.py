@@ -1,5 +1,6 @@
 """Which build answers under which curation: follows both in the store, and keeps the last good build."""
 
+import ctypes
 import gc
 import threading
 import time
@@ -209,3 +210,11 @@ def spare_collections() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    _give_memory_back()
+
+
+def _give_memory_back() -> None:
+    """Have the C library return what loading has used for a moment, tens of MiB, which glibc keeps unless asked."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim:
+        trim(0)
