@@ -172,6 +172,9 @@ class Supervisor:
 
     def _stop(self) -> None:
         self._stopping.set()
+        # Else what comes after the workers have stopped listening would wait for nobody.
+        for one in self._listening:
+            one.close()
         for worker in self._workers:
             worker.leave()
 

@@ -248,7 +248,10 @@ def test_one_rebuild_is_started_and_all_workers_follow_it_and_go_back_without_mi
 
 def test_all_workers_drain_at_a_signal_and_the_supervisor_ends_after_them(home):
     many = {"mentions": [f"cold {i}" for i in range(1000)]}
-    with home.serving(MEDLINK_DRAIN_NOTICE_SECONDS="2") as service, ThreadPoolExecutor() as pool:
+    with (
+        home.serving(MEDLINK_DRAIN_NOTICE_SECONDS="3", MEDLINK_DRAIN_SECONDS="100") as service,
+        ThreadPoolExecutor() as pool,
+    ):
         first, second = service.workers()
         directory = Path(f"/proc/{first}/environ").read_bytes().partition(b"MULTIPROC_DIR=")[2].partition(b"\0")[0]
         shared = Path(directory.decode())
@@ -279,7 +282,7 @@ def test_all_workers_drain_at_a_signal_and_the_supervisor_ends_after_them(home):
 
 
 def test_a_worker_that_hangs_is_replaced_and_none_outlives_the_supervisor(home):
-    with home.serving(MEDLINK_WORKER_SILENCE_SECONDS="3") as service:
+    with home.serving(MEDLINK_WORKER_SILENCE_SECONDS="5") as service:
         hanging, _ = service.workers()
         os.kill(hanging, signal.SIGSTOP)
         until(lambda: any(line["process"] == hanging for line in service.logged("serving_worker_lost")))
