@@ -299,6 +299,13 @@ def test_a_worker_that_hangs_is_replaced_and_none_outlives_the_supervisor(home):
     assert re.search("faiss|onnxruntime|/builds/", maps) is None
 
 
+def ended(directory: Path, port: int, **more: str) -> subprocess.CompletedProcess[str]:
+    """Return how a service ended that cannot serve."""
+    of_service = {"MEDLINK_DATA_DIR": str(directory), "MEDLINK_PORT": str(port), "MEDLINK_WORKERS": "2", **more}
+    environment = {**os.environ, **of_service}
+    return subprocess.run(COMMAND, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
 @pytest.mark.parametrize(
     ("more", "status", "said"),
     [
@@ -307,11 +314,7 @@ def test_a_worker_that_hangs_is_replaced_and_none_outlives_the_supervisor(home):
     ],
 )
 def test_a_service_whose_workers_cannot_start_ends_and_says_so(tmp_path, more, status, said):
-    of_service = {"MEDLINK_DATA_DIR": str(tmp_path), "MEDLINK_PORT": str(free_port()), "MEDLINK_WORKERS": "2"}
-
-    done = subprocess.run(
-        COMMAND, env={**os.environ, **of_service, **more}, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = ended(tmp_path, free_port(), **more)
 
     assert done.returncode == status
     assert said in done.stderr
@@ -319,11 +322,7 @@ def test_a_service_whose_workers_cannot_start_ends_and_says_so(tmp_path, more, s
 
 def test_a_port_that_is_taken_is_told_at_once(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        of_service = {"MEDLINK_DATA_DIR": str(tmp_path), "MEDLINK_PORT": str(port), "MEDLINK_WORKERS": "2"}
-        done = subprocess.run(
-            COMMAND, env={**os.environ, **of_service}, capture_output=True, text=True, timeout=120, check=False
-        )
+        done = ended(tmp_path, taken.getsockname()[1])
 
     assert (done.returncode, "in use" in done.stderr, "serving_worker" in done.stderr) == (1, True, False)
 
