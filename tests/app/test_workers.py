@@ -62,6 +62,17 @@ class Service:
     def until_up(self) -> None:
         until(lambda: len(self.logged("Application startup complete.")) >= 2 and len(self.workers()) == 2)
 
+    def end(self) -> None:
+        if self.process.poll() is None:
+            for pid in self.workers():
+                # One that a test has stopped cannot leave.
+                os.kill(pid, signal.SIGCONT)
+            self.process.terminate()
+        try:
+            self.process.wait(60)
+        finally:
+            self.process.kill()
+
     def client(self) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=60)
 
@@ -105,13 +116,7 @@ class Home:
             service.until_up()
             yield service
         finally:
-            workers = service.workers() if service.process.poll() is None else []
-            service.process.kill()
-            service.process.wait()
-            # They leave by themselves; one that a test has stopped cannot.
-            for pid in filter(lives, workers):
-                os.kill(pid, signal.SIGCONT)
-            until(lambda: not any(map(lives, workers)))
+            service.end()
 
 
 @pytest.fixture(scope="module")
@@ -281,8 +286,9 @@ def test_all_workers_drain_at_a_signal_and_the_supervisor_ends_after_them(home):
     assert (was_shared, shared.exists()) == (True, False)
 
 
-def test_a_worker_that_hangs_is_replaced_and_none_outlives_the_supervisor(home):
-    with home.serving(MEDLINK_WORKER_SILENCE_SECONDS="5") as service:
+def test_a_worker_that_hangs_is_replaced_and_none_outlives_the_supervisor(home, tmp_path):
+    # What a killed supervisor cannot remove goes with the test.
+    with home.serving(MEDLINK_WORKER_SILENCE_SECONDS="5", TMPDIR=str(tmp_path)) as service:
         hanging, _ = service.workers()
         os.kill(hanging, signal.SIGSTOP)
         until(lambda: any(line["process"] == hanging for line in service.logged("serving_worker_lost")))
