@@ -11,7 +11,7 @@ import structlog
 FIELDS = frozenset(
     "event level timestamp logger request_id trace_id method route status seconds kind file line reason build"
     " generation revision entries job stage progress rate counts eta_seconds worker token process signal attempt"
-    " host port version mentions queued wait_seconds limit path_in_build deadline_seconds".split()
+    " host port workers version mentions queued wait_seconds limit path_in_build deadline_seconds".split()
 )
 """The fields that a log line may have; none of them ever holds what a client sent."""
 _OURS = ("uvicorn", "app", "medlink", "index")
@@ -38,7 +38,8 @@ def configure(form: Literal["json", "text"] = "json", level: str = "INFO") -> No
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(chosen),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # A line in one write: several processes share where it goes.
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(sys.stderr)

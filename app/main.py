@@ -1,8 +1,9 @@
 """Assembles the service: settings in, FastAPI app out."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TypedDict
 
 import structlog
@@ -48,12 +49,17 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
     builds, metrics = ActiveBuilds(settings, build=build), Metrics()
     rebuilds, linking, ring = Rebuilds(settings, builds), Linking(settings, metrics), auth.KeyRing(builds)
 
+    look = partial(_look, builds, ring, linking, metrics)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
         forget_dead_workers()
-        followers = [] if build else [_follow(builds, linking, ring, metrics, settings), rebuilds.watch()]
-        following = [asyncio.create_task(follower) for follower in followers]
+        followers = [] if build else [_follow(look, settings.build_poll_seconds), rebuilds.watch()]
         async with linking.running():
+            if settings.workers > 1 and not build:
+                # Others answer meanwhile; a worker that joins them must not refuse what they would have answered.
+                await look()
+            following = [asyncio.create_task(follower) for follower in followers]
             yield State(
                 settings=settings,
                 builds=builds,
@@ -89,15 +95,17 @@ def create_app(settings: Settings, *, build: IndexBuild | None = None, spans: Tr
     return app
 
 
-async def _follow(
-    builds: ActiveBuilds, linking: Linking, ring: auth.KeyRing, metrics: Metrics, settings: Settings
-) -> None:
+async def _follow(look: Callable[[], Awaitable[None]], every: float) -> None:
     while True:
-        try:
-            await to_its_end(builds.refresh)
-            ring.look()
-            metrics.state.observe(builds, is_open=linking.is_open)
-            await to_its_end(lambda: metrics.state.observe_rebuild(builds))
-        except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
-            _log.error("refresh_failed", kind=type(error).__name__)
-        await asyncio.sleep(settings.build_poll_seconds)
+        await look()
+        await asyncio.sleep(every)
+
+
+async def _look(builds: ActiveBuilds, ring: auth.KeyRing, linking: Linking, metrics: Metrics) -> None:
+    try:
+        await to_its_end(builds.refresh)
+        ring.look()
+        metrics.state.observe(builds, is_open=linking.is_open)
+        await to_its_end(lambda: metrics.state.observe_rebuild(builds))
+    except Exception as error:  # noqa: BLE001  # a service that no longer follows would serve on and not say so
+        _log.error("refresh_failed", kind=type(error).__name__)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -37,6 +38,8 @@ class Rebuilds:
         self._worker: subprocess.Popen[bytes] | None = None
         self._starting = threading.Lock()
         self._started_at = float("-inf")
+        # Processes of one service must not all step in at once.
+        self._patience = _PATIENCE * (1 + random.random())
 
     def start(self) -> None:
         """Start a worker, unless one runs or workers run elsewhere."""
@@ -75,5 +78,5 @@ class Rebuilds:
         except (StoreError, SQLAlchemyError):  # following the active build has logged it
             return
         # A worker that cannot even begin is not to be started all the time.
-        if is_idle and waiting is not None and min(waiting, time.monotonic() - self._started_at) > _PATIENCE:
+        if is_idle and waiting is not None and min(waiting, time.monotonic() - self._started_at) > self._patience:
             self.start()

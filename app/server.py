@@ -1,8 +1,10 @@
 """Runs the service so that it leaves in order: says that it is not ready, finishes what it has, and ends."""
 
 import asyncio
+import signal
 import socket
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
@@ -12,12 +14,19 @@ from app.settings import Settings
 
 # Streams are told to end before the connections are cut.
 _AFTER_STREAMS = 5
+_BEAT = 0.5
 
 
 class DrainingServer(uvicorn.Server):
-    """A uvicorn server that takes connections for a moment longer when it is told to stop, to refuse what they ask."""
+    """A uvicorn server that takes connections for a moment longer when it is told to stop, to refuse what they ask.
 
-    def __init__(self, app: FastAPI, settings: Settings) -> None:
+    Args:
+        app: The service.
+        settings: Its settings.
+        beat: Is called from the event loop again and again as long as the service is sound, and told whether it serves.
+    """
+
+    def __init__(self, app: FastAPI, settings: Settings, *, beat: Callable[[bool], None] | None = None) -> None:
         # Its own logging would show paths and, after an error, values.
         config = uvicorn.Config(
             app,
@@ -31,11 +40,29 @@ class DrainingServer(uvicorn.Server):
         self._linking = app.state.linking
         self._notice = settings.drain_notice_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._beat = beat
+        self._beating: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         self._loop = asyncio.get_running_loop()
+        if self._beat:
+            self._beating = asyncio.create_task(self._keep_beating(self._beat))
         await super().startup(sockets)
+        if self._beat:
+            self._beat(self.started)
+
+    async def _keep_beating(self, beat: Callable[[bool], None]) -> None:
+        while True:
+            # Before it serves, and at the end of draining, nothing links.
+            if self._linking.queue.alive or self._linking.draining or not self.started:
+                beat(self.started)
+            await asyncio.sleep(_BEAT)
+
+    def leave(self) -> None:
+        """Drain as at a first signal, called from any thread; one that drains already goes on with it."""
+        if not self._linking.draining:
+            self.handle_exit(signal.SIGTERM, None)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, and stop without waiting at the second."""
@@ -52,9 +79,18 @@ class DrainingServer(uvicorn.Server):
 
 def run(app: FastAPI, settings: Settings) -> None:
     """Serve until a signal says to stop."""
-    server = DrainingServer(app, settings)
+    serve(DrainingServer(app, settings))
+
+
+def serve(server: DrainingServer, sockets: list[socket.socket] | None = None) -> None:
+    """Have a server run until it is told to stop, and end the process as it was told.
+
+    Args:
+        server: What runs.
+        sockets: Listen already; the server opens its own if left out.
+    """
     try:
-        server.run()
+        server.run(sockets)
     except KeyboardInterrupt:
         # The signal is raised again when all is finished, so that the exit status tells of it.
         sys.exit(130)

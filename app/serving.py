@@ -1,5 +1,6 @@
 """Which build answers under which curation: follows both in the store, and keeps the last good build."""
 
+import ctypes
 import gc
 import threading
 import time
@@ -11,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.settings import Settings
 from index.store import BuildStore, IndexBuild
+from medlink.encoders.onnx import available_cores
 from medlink.errors import IndexMismatchError, NoIndexError, StoreError
 from medlink.kb.builds import Builds
 from medlink.kb.curation import Curations, CurationState
@@ -140,7 +142,7 @@ class ActiveBuilds:
                 loaded = build_id
                 break
             try:
-                whole = self._store.open(build_id, threads=self._settings.threads)
+                whole = self._store.open(build_id, threads=threads_of_a_worker(self._settings))
                 opened = whole.within(self._settings.max_licence_level)
                 # Uncurated it must not answer for a moment, nor without saying what was refused before it.
                 curated = opened.curated(corrections)
@@ -173,6 +175,11 @@ class ActiveBuilds:
         yield from (build_id for build_id in earlier if build_id != active)
 
 
+def threads_of_a_worker(settings: Settings) -> int:
+    """Return how many threads one process of the service links with: its share of the cores, unless it is told."""
+    return settings.threads or max(1, available_cores() // settings.workers)
+
+
 def load_active_build(settings: Settings) -> IndexBuild:
     """Return the active build, under the corrections in force, for use in this process.
 
@@ -203,3 +210,11 @@ def spare_collections() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    _give_memory_back()
+
+
+def _give_memory_back() -> None:
+    """Have the C library return what loading has used for a moment, tens of MiB, which glibc keeps unless asked."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim:
+        trim(0)

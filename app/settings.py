@@ -29,6 +29,10 @@ class Settings(BaseSettings):
     """Address that the service listens on."""
     port: int = Field(8000, ge=1, le=65535)
     """Port that the service listens on."""
+    workers: int = Field(1, ge=1)
+    """Processes that answer on the port; each has its own queue, limits and cache, all share the index in memory."""
+    worker_silence_seconds: float = Field(30.0, ge=1)
+    """A worker of several is replaced when its event loop or what links in it has stood still for so long."""
     data_dir: Path = Path("var")
     """Directory for what commands make: the SQLite database and the index builds."""
     database_url: str = ""
@@ -42,7 +46,7 @@ class Settings(BaseSettings):
     models_dir: Path | None = None
     """Fusion model and calibration that `medlink index build` copies into a build; empty means the shipped ones."""
     threads: int | None = Field(None, ge=1)
-    """Threads of the encoder and of the search; empty means the cores this process may use."""
+    """Threads of the encoder and of the search; empty means the cores this process may use, shared by the workers."""
     build_poll_seconds: float = Field(2.0, gt=0)
     """How often the service looks whether another index build was activated."""
     rebuild_in_service: bool = True

@@ -5,8 +5,9 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from medlink.errors import UnknownConceptError
@@ -33,7 +34,7 @@ CREATE INDEX code_code ON code (code, sab);
 # SQLite takes at most 32,766 bound values; a few hundred is as fast.
 _SLICE = 500
 _KEY, _LOOSE = 3, 4
-# Some 600 bytes each.
+# Some 450 bytes each.
 _REMEMBER = 100_000
 
 
@@ -277,13 +278,15 @@ def _by_column(column: int, rows: Iterable[tuple[Any, ...]]) -> dict[str, list[N
 
 def _name_row(row: tuple[Any, ...]) -> NameRow:
     number, concept, text, _key, loose, sab, tty, language, code, suppressed, preferred, *_ = row
-    name = Name(text, sab, tty, language, code, bool(suppressed))
-    return NameRow(number, concept, name, bool(preferred), tuple(loose.split()))
+    # A few strings that all names share; the database gives a new one each time.
+    name = Name(text, intern(sab), intern(tty), intern(language), code, bool(suppressed))
+    return NameRow(number, concept, name, bool(preferred), tuple(map(intern, loose.split())))
 
 
 def _described(row: tuple[Any, ...]) -> Described:
     facts = json.loads(row[3])
-    return Described(row[0], _concept(row, ()), frozenset(facts["name_sources"]), tuple(facts["words"]))
+    sources = frozenset(map(intern, facts["name_sources"]))
+    return Described(row[0], _concept(row, ()), sources, tuple(map(intern, facts["words"])))
 
 
 def _concept(row: tuple[Any, ...], names: tuple[Name, ...]) -> Concept:
@@ -292,8 +295,13 @@ def _concept(row: tuple[Any, ...], names: tuple[Name, ...]) -> Concept:
         id=row[1],
         preferred_name=row[2],
         names=names,
-        semantic_types=tuple(SemanticType(*t) for t in facts["types"]),
-        codes=tuple(Code(*c) for c in facts["codes"]),
-        definitions=tuple(Definition(*d) for d in facts["definitions"]),
+        semantic_types=tuple(_semantic_type(*t) for t in facts["types"]),
+        codes=tuple(Code(intern(sab), code) for sab, code in facts["codes"]),
+        definitions=tuple(Definition(intern(sab), text) for sab, text in facts["definitions"]),
         broader=tuple(facts["broader"]),
     )
+
+
+@lru_cache(maxsize=1024)
+def _semantic_type(tui: str, name: str) -> SemanticType:
+    return SemanticType(tui, name)

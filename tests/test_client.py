@@ -319,6 +319,19 @@ def test_a_service_that_restarts_is_asked_again_and_one_that_hangs_is_not(servic
             client.link(["a"], top_k=1)
 
 
+@pytest.mark.parametrize("fault", [httpx.ReadError("reset"), httpx.RemoteProtocolError("closed")])
+def test_a_first_request_that_breaks_off_is_sent_again(fault):
+    faults = [fault]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if faults:
+            raise faults.pop()
+        return httpx.Response(200, json=INFO)
+
+    with Client("http://service", transport=httpx.MockTransport(answer), sleep=lambda seconds: None) as client:
+        assert client.info() == INFO
+
+
 def test_a_wait_is_never_shorter_than_asked_and_not_the_same_for_all():
     waits: list[float] = []
     busy = httpx.Response(503, headers={"Retry-After": "4"})

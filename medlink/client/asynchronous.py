@@ -23,7 +23,7 @@ class AsyncClient:
         url: Address of the service, e.g. `http://127.0.0.1:8000`.
         key: An API key, where the service asks for one.
         timeout: Seconds to wait for one reply.
-        retries: How often a request is sent again when the service answers 503 or restarts.
+        retries: How often a request is sent again when the service answers 503, restarts or breaks off.
         transport: Sends the requests; the network by default.
         sleep: Waits between tries.
         spread: Draws from 0 to 1 how much longer than need be a wait is, so that clients do not come back together.

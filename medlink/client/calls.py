@@ -52,7 +52,8 @@ class Calls:
 
     Args:
         url: Address of the service, for messages.
-        retries: How often a request is sent again when the service is busy, or went away after it had answered before.
+        retries: How often a request is sent again when the service is busy or has gone away. Every request may be sent
+            twice, as none changes anything.
         spread: Draws a number from 0 to 1 that makes a wait longer.
     """
 
@@ -107,8 +108,9 @@ class Calls:
             try:
                 reply = yield Ask(ask.method, ask.path, ask.content, ask.headers, ask.params, wait)
             except httpx.TransportError as error:
-                # A service that never answered is more likely misspelt than restarting.
-                if last or not self._answered or isinstance(error, httpx.TimeoutException):
+                # An address that never took a connection is more likely misspelt than restarting.
+                misspelt = not self._answered and isinstance(error, httpx.ConnectError)
+                if last or misspelt or isinstance(error, httpx.TimeoutException):
                     raise ServiceError(f"cannot reach {self._url}: {type(error).__name__}") from error
                 wait = self.pause(attempt)
                 continue
