@@ -11,10 +11,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.settings import Settings
+from app.supervisor import BACKLOG
 
 # Streams are told to end before the connections are cut.
 _AFTER_STREAMS = 5
 _BEAT = 0.5
+# A supervisor that got the same signal has spoken by then.
+_HEARSAY = 0.3
 
 
 class DrainingServer(uvicorn.Server):
@@ -23,7 +26,8 @@ class DrainingServer(uvicorn.Server):
     Args:
         app: The service.
         settings: Its settings.
-        beat: Is called from the event loop again and again as long as the service is sound, and told whether it serves.
+        beat: Is called from the event loop again and again as long as the service is sound, and told whether it serves;
+            given where other processes serve on the same sockets.
     """
 
     def __init__(self, app: FastAPI, settings: Settings, *, beat: Callable[[bool], None] | None = None) -> None:
@@ -35,6 +39,8 @@ class DrainingServer(uvicorn.Server):
             timeout_graceful_shutdown=round(settings.drain_seconds) + _AFTER_STREAMS,
             log_config=None,
             access_log=False,
+            # Whoever wakes first must not take every connection that waits: asyncio takes so many, uvloop all.
+            **({"loop": "asyncio", "backlog": 1} if beat else {"backlog": BACKLOG}),
         )
         super().__init__(config)
         self._linking = app.state.linking
@@ -49,6 +55,9 @@ class DrainingServer(uvicorn.Server):
         if self._beat:
             self._beating = asyncio.create_task(self._keep_beating(self._beat))
         await super().startup(sockets)
+        for one in sockets or ():
+            # The kernel may well hold more than are taken at once.
+            one.listen(BACKLOG)
         if self._beat:
             self._beat(self.started)
 
@@ -61,16 +70,28 @@ class DrainingServer(uvicorn.Server):
 
     def leave(self) -> None:
         """Drain as at a first signal, called from any thread; one that drains already goes on with it."""
-        if not self._linking.draining:
-            self.handle_exit(signal.SIGTERM, None)
+        if self._loop is None:
+            super().handle_exit(signal.SIGTERM, None)
+        elif not self._linking.draining:
+            self._loop.call_soon_threadsafe(self._leave, signal.SIGTERM, None)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain at the first signal, and stop without waiting at the second."""
+        """Drain at the first signal, and stop without waiting at the second.
+
+        Where others serve on, only finish: they take the connections that this process no longer takes.
+        """
+        if self._loop is not None and self._beat:
+            self._loop.call_soon_threadsafe(self._loop.call_later, _HEARSAY, self._step_aside, sig, frame)
+            return
         if self._loop is None or self._linking.draining:
             super().handle_exit(sig, frame)
             self.force_exit = self._linking.draining
             return
         self._loop.call_soon_threadsafe(self._leave, sig, frame)
+
+    def _step_aside(self, sig: int, frame: FrameType | None) -> None:
+        if not self._linking.draining:
+            super().handle_exit(sig, frame)
 
     def _leave(self, sig: int, frame: FrameType | None) -> None:
         self._linking.drain()

@@ -18,8 +18,9 @@ from app import logs
 from app.settings import Settings
 
 _WORKER = (sys.executable, "-m", "app.serving_process")
+BACKLOG = 2048
+"""Connections that the kernel holds until they are accepted."""
 _METRICS = "PROMETHEUS_MULTIPROC_DIR"
-_BACKLOG = 2048
 # Seconds: imports take their time on a busy machine.
 _LONGEST_START = 120.0
 # A worker that lived for so long had nothing against starting.
@@ -64,7 +65,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     addresses = dict.fromkeys((family, address[:2]) for family, _, _, _, address in found)
-    return [socket.create_server(address, family=family, backlog=_BACKLOG) for family, address in addresses]
+    return [socket.create_server(address, family=family, backlog=BACKLOG) for family, address in addresses]
 
 
 @contextmanager

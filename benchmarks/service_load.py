@@ -104,7 +104,7 @@ class Trouble:
 
     async def _stop_after(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        os.kill(_child(self._process, "spawn_main"), signal.SIGTERM)
+        os.kill(_child(self._process, "serving_process"), signal.SIGTERM)
         self._happened.counts["serving workers restarted"] += 1
 
     async def _cancel(self) -> None:
