@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.facts import Out
+from app import examples
+from app.facts import Out, example
 from medlink.kb.builds import ActiveBuild, BuildRecord
 from medlink.kb.curation import Action, Entry
 from medlink.kb.jobs import Job, State
@@ -44,6 +45,8 @@ class RebuildIn(BaseModel):
 
 class JobOut(Out):
     """A rebuild, asked for, at work or over."""
+
+    model_config = example(examples.JOB)
 
     id: str
     kind: str
@@ -88,6 +91,8 @@ class JobsOut(Out):
 
 class BuildOut(Out):
     """An index build; `here` if its files are where this service looks for them."""
+
+    model_config = example(examples.BUILD)
 
     id: str
     created_at: datetime

@@ -1,7 +1,18 @@
 """What the service sends, as pydantic models made from domain records; pinned by docs/api/openapi.json."""
 
+from app import examples
 from app.explanations import Asked, ExplanationOut, explain
-from app.facts import CodeOut, DefinitionOut, IndexOut, Out, SemanticTypeOut, codes_of, definitions_of, types_of
+from app.facts import (
+    CodeOut,
+    DefinitionOut,
+    IndexOut,
+    Out,
+    SemanticTypeOut,
+    codes_of,
+    definitions_of,
+    example,
+    types_of,
+)
 from app.schemas import Options
 from medlink.stages import stage
 from medlink.types import (
@@ -194,12 +205,16 @@ class ErrorOut(Out):
 class LinkResponse(Out):
     """Results in the order of the mentions."""
 
+    model_config = example(examples.LINK)
+
     index: IndexOut
     results: list[ResultOut]
 
 
 class BulkResponse(Out):
     """Results or errors in the order of the mentions."""
+
+    model_config = example(examples.BULK)
 
     index: IndexOut
     results: list[ResultOut | ErrorOut]

@@ -1,8 +1,16 @@
 """What answers tell of concepts and of the index build, as pydantic models."""
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 
+from app import examples
 from medlink.types import Channel, Concept, curie
+
+
+def example(shown: dict[str, Any]) -> ConfigDict:
+    """Return the configuration of a model of which OpenAPI shows an example."""
+    return ConfigDict(json_schema_extra={"examples": [shown]})
 
 
 class Out(BaseModel):
@@ -69,6 +77,8 @@ class RetirementOut(Out):
 
 class ConceptOut(Out):
     """A concept, whole. Of a retired one there is only `retired`."""
+
+    model_config = example(examples.CONCEPT)
 
     index: IndexOut
     cui: str

@@ -54,6 +54,35 @@ def refusal(rows: Rows) -> list[list[str]]:
     return table
 
 
+def load(rows: Rows) -> list[list[str]]:
+    """Return header and cells of the table of what clients see while all happens to the service."""
+    table = [["requests", "n", "p50, ms", "p99, ms", "p50 with trouble", "p99 with trouble", "ratio of p99", "failed"]]
+    for row in rows:
+        times = [f"{row[when][key]:,}" for when in ("without", "with") for key in ("p50_ms", "p99_ms")]
+        failed = sum(faults["not_2xx"] + faults["mixed"] for faults in row["faults"].values())
+        table.append([row["case"], f"{sum(row['requests'].values()):,}", *times, f"{row['ratio']:.2f}", str(failed)])
+    return table
+
+
+def service(rows: Rows) -> list[list[str]]:
+    """Return header and cells of the table of what streams and workers cost."""
+    table = [["case", "figure"]]
+    for row in rows:
+        if "grown_mib" in row:
+            figure = (
+                f"{row['grown_mib']} MiB more memory at most than after a quarter of it ({row['memory_mib'][-1]} MiB)"
+            )
+        elif "cpu_ratio" in row:
+            figure = f"{row['ratio']:.2f} times the seconds of the {row['peer']} (processor: {row['cpu_ratio']:.2f})"
+        elif row["case"] == "extra worker":
+            shared = f"of {row['index_resident_mib']:.0f} MiB of the index {row['index_shared_mib']:.0f} shared"
+            figure = f"{row['value']:.0f} MiB of its own; {shared}"
+        else:
+            continue
+        table.append([row["case"], figure])
+    return table
+
+
 def _system(row: dict[str, Any]) -> str:
     return f"dense, {row['encoder']}" if row["encoder"] else row["system"].removeprefix("baseline-")
 
@@ -114,6 +143,8 @@ TABLES: dict[str, tuple[Callable[[Rows], list[list[str]]], tuple[str, ...]]] = {
     ),
     "held-out": (synonyms, ("held-out-open", "held-out-open-plus")),
     "load-rrf": (loading, ("load-rrf",)),
+    "service-load": (load, ("service-load",)),
+    "service": (service, ("bulk-stream-speed", "bulk-stream-memory", "worker-memory")),
     "nil": (refusal, ("nil-dev", "nil-dev-medmentions", "nil-test")),
 }
 """The tables by name: how each is written, and from which results."""

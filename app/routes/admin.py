@@ -66,7 +66,7 @@ def show_job(job_id: Id, store: StoreDep) -> JobOut:
 
 @router.delete("/jobs/{job_id}", status_code=202, responses=problems(409))
 def cancel_job(job_id: Id, store: StoreDep) -> JobOut:
-    """Cancel a job: one that waits at once, one at work within seconds; nothing that it made is kept."""
+    """Cancel a job: one that waits at once, one at work within seconds; no build comes of it."""
     return JobOut.of(Jobs(store).cancel(job_id))
 
 

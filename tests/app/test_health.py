@@ -1,7 +1,13 @@
 import re
 from pathlib import Path
 
+import pytest
+
+from app import examples
+from app.administration import BuildOut, JobOut
+from app.answers import BulkResponse, LinkResponse
 from app.errors import STATUS
+from app.facts import ConceptOut
 from app.openapi import openapi_json
 from medlink.errors import MedlinkError
 
@@ -31,6 +37,20 @@ def test_the_description_says_how_a_body_may_be_refused(client):
     assert len(reading) == 4
     for operation in reading:
         assert {"400", "408", "413", "415", "422"} <= set(operation["responses"])
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        (LinkResponse, examples.LINK),
+        (BulkResponse, examples.BULK),
+        (ConceptOut, examples.CONCEPT),
+        (JobOut, examples.JOB),
+        (BuildOut, examples.BUILD),
+    ],
+)
+def test_an_example_is_what_could_be_sent(model, shown):
+    assert model.model_validate(shown).model_dump(mode="json", exclude_unset=True) == shown
 
 
 def test_every_error_has_a_status():

@@ -222,6 +222,23 @@ def test_a_killed_worker_costs_only_the_requests_in_it_and_is_replaced(service):
     assert len(re.findall(r"^medlink_resident_memory_bytes\{", scraped, re.MULTILINE)) == 2
 
 
+def test_a_worker_that_is_told_to_stop_refuses_nobody(home):
+    with home.serving() as service:
+        told, other = service.workers()
+        with Traffic(service, 4, reconnecting=True) as traffic:
+            until(lambda: len(traffic.answers) > 10)
+            os.kill(told, signal.SIGTERM)
+            until(lambda: len(service.logged("Application startup complete.")) == 3)
+            before = len(traffic.answers)
+            until(lambda: len(traffic.answers) > before + 10)
+        workers = service.workers()
+
+    assert {answer.status_code for answer in traffic.answers} == {200}
+    # One that it had accepted, of which it had read nothing.
+    assert sum(traffic.broken) <= 1
+    assert (len(workers), told in workers, other in workers) == (2, False, True)
+
+
 def test_one_rebuild_is_started_and_all_workers_follow_it_and_go_back_without_mixing(home, service):
     admin = {"X-API-Key": Keys(home.engine).create("boss", ["admin"])[1]}
     home.load_names("Bronchial asthma")
