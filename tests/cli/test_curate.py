@@ -3,8 +3,10 @@
 import getpass
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+from medlink.cli import curate
 from medlink.cli.kb import app
 from medlink.errors import CurationError, MedlinkError, UnknownConceptError, UnknownValueError
 
@@ -14,7 +16,7 @@ def kb(tmp_path, monkeypatch):
     """Runs a command on a store of two concepts and returns what it printed."""
     monkeypatch.setenv("MEDLINK_DATA_DIR", str(tmp_path / "var"))
     monkeypatch.delenv("MEDLINK_DATABASE_URL", raising=False)
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(curate, "_console", Console(width=200))
     monkeypatch.setattr(getpass, "getuser", lambda: "ann")
     (tmp_path / "terms.csv").write_text("id,name\nC1,fever\nC1,pyrexia\nC2,cough\n")
 
