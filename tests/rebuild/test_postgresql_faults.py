@@ -15,8 +15,7 @@ from starlette.testclient import TestClient
 
 from app import auth
 from app.main import create_app
-from app.worker import recover, run_next
-from medlink.kb.keys import Keys
+from app.worker import recover
 from medlink.kb.repository import Repository
 
 ASK = {"json": {"mentions": ["asthma", "common cold"]}}
@@ -30,21 +29,6 @@ def database_url(server) -> str:
 @pytest.fixture
 def elsewhere(settings):
     return settings.model_copy(update={"rebuild_in_service": False, "store_timeout_seconds": 1.0})
-
-
-@pytest.fixture
-def admin(engine) -> dict[str, str]:
-    return {"X-API-Key": Keys(engine).create("boss", ["admin"])[1]}
-
-
-@pytest.fixture
-def make(jobs, settings, engine) -> Callable[[], str]:
-    def one() -> str:
-        job = jobs.request("rebuild", by="ann", parameters={})
-        run_next(settings, engine)
-        return jobs.job(job.id).build_id
-
-    return one
 
 
 def until(good: Callable[[], bool], seconds: float = 60) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -17,7 +17,6 @@ from app.serving import ActiveBuilds
 from app.worker import run_next
 from medlink.errors import StoreError
 from medlink.kb.database import open_engine
-from medlink.kb.keys import Keys
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,21 +40,6 @@ def reader_url(database_url, engine) -> Iterator[str]:
 @pytest.fixture
 def reading(settings, reader_url):
     return settings.model_copy(update={"database_url": reader_url})
-
-
-@pytest.fixture
-def admin(engine) -> dict[str, str]:
-    return {"X-API-Key": Keys(engine).create("boss", ["admin"])[1]}
-
-
-@pytest.fixture
-def make(jobs, settings, engine) -> Callable[[], str]:
-    def one() -> str:
-        job = jobs.request("rebuild", by="ann", parameters={})
-        run_next(settings, engine)
-        return jobs.job(job.id).build_id
-
-    return one
 
 
 def follows(client: TestClient, build_id: str) -> bool:

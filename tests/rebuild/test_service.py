@@ -13,31 +13,13 @@ from starlette.testclient import TestClient
 from app.main import create_app
 from app.rebuilds import Rebuilds
 from app.serving import ActiveBuilds
-from app.worker import run_next
 from medlink.kb.keys import Keys
-
-
-@pytest.fixture
-def admin(engine) -> dict[str, str]:
-    return {"X-API-Key": Keys(engine).create("boss", ["admin"])[1]}
 
 
 @pytest.fixture
 def elsewhere(settings):
     """Settings of a service whose workers run elsewhere, or not at all."""
     return settings.model_copy(update={"rebuild_in_service": False})
-
-
-@pytest.fixture
-def make(jobs, settings, engine) -> Callable[[], str]:
-    """Makes a build, lets it answer and returns its id."""
-
-    def one() -> str:
-        job = jobs.request("rebuild", by="ann", parameters={})
-        run_next(settings, engine)
-        return jobs.job(job.id).build_id
-
-    return one
 
 
 def until(good: Callable[[], bool], seconds: float = 200) -> None:
