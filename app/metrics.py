@@ -3,6 +3,7 @@
 import os
 import resource
 from pathlib import Path
+from typing import TypedDict
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -19,12 +20,18 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 _ITEMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096)
 
 
+class _Where(TypedDict):
+    """Where a figure is kept, as the classes of prometheus_client want to be told."""
+
+    registry: CollectorRegistry
+
+
 class StateGauges:
     """What is looked at now and then: the build that answers, memory, a rebuild."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, where: _Where) -> None:
         def gauge(name: str, told: str, mode: str, labels: tuple[str, ...] = ()) -> Gauge:
-            return Gauge(name, told, labels, multiprocess_mode=mode, registry=registry)  # type: ignore[arg-type]
+            return Gauge(name, told, labels, multiprocess_mode=mode, **where)  # type: ignore[arg-type]
 
         labels = ("version", "build", "encoder")
         self._build = gauge(
@@ -79,32 +86,31 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self._registry = registry = CollectorRegistry()
+        self._registry = CollectorRegistry()
+        where: _Where = {"registry": self._registry}
         if not _is_shared():
-            ProcessCollector(registry=registry)
-        self.state = StateGauges(registry)
-        self.requests = Counter("http_requests", "Answers.", ["method", "route", "status"], registry=registry)
+            ProcessCollector(**where)
+        self.state = StateGauges(where)
+        self.requests = Counter("http_requests", "Answers.", ["method", "route", "status"], **where)
         self.request_seconds = Histogram(
-            "http_request_duration_seconds", "To the end of an answer.", ["route"], buckets=_SECONDS, registry=registry
+            "http_request_duration_seconds", "To the end of an answer.", ["route"], buckets=_SECONDS, **where
         )
         self.in_progress, self.queued = (
-            Gauge(name, told, multiprocess_mode="livesum", registry=registry)
+            Gauge(name, told, multiprocess_mode="livesum", **where)
             for name, told in (
                 ("http_requests_in_progress", "Requests being answered."),
                 ("medlink_queue_mentions", "Mentions that wait for the linker."),
             )
         )
-        self.cache = Counter("medlink_cache_lookups", "Looks into the cache.", ["result"], registry=registry)
-        self.rejected = Counter("medlink_rejected", "Requests not let in.", ["reason"], registry=registry)
-        self.dropped = Counter("medlink_dropped", "Mentions given up as the client had left.", registry=registry)
+        self.cache = Counter("medlink_cache_lookups", "Looks into the cache.", ["result"], **where)
+        self.rejected = Counter("medlink_rejected", "Requests not let in.", ["reason"], **where)
+        self.dropped = Counter("medlink_dropped", "Mentions given up as the client had left.", **where)
         told = "A stage of an answer; encode is a part of dense, serialise comes once a result."
-        self._stage_seconds = Histogram(
-            "medlink_stage_duration_seconds", told, ["stage"], buckets=_SECONDS, registry=registry
-        )
+        self._stage_seconds = Histogram("medlink_stage_duration_seconds", told, ["stage"], buckets=_SECONDS, **where)
         told = "Mentions or texts in a stage: short_forms has those asked, encode those encoded, equal ones once."
-        self._stage_items = Counter("medlink_stage_items", told, ["stage"], registry=registry)
+        self._stage_items = Counter("medlink_stage_items", told, ["stage"], **where)
         told = "Distinct texts encoded at once."
-        self._batch = Histogram("medlink_batch_size", told, buckets=_ITEMS, registry=registry)
+        self._batch = Histogram("medlink_batch_size", told, buckets=_ITEMS, **where)
 
     def hear(self, stage: Stage, seconds: float, items: int) -> None:
         """Count a stage of an answer; a listener for `medlink.stages.heard_by`."""
